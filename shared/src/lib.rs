@@ -1,1 +1,9 @@
-//! Under construction.
+//! What the webhook and the operator must agree on: the API types, the rules, the names.
+//!
+//! Invariant: nothing here does I/O, reads a clock, is async or talks to a cluster.
+
+pub mod api;
+pub mod crd;
+pub mod features;
+pub mod labels;
+pub mod names;
