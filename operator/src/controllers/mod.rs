@@ -1,0 +1,4 @@
+//! One folder a kind: `observe` reads, `plan` decides, `apply` writes.
+
+pub mod raycluster;
+pub mod rayjob;

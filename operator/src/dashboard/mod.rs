@@ -1,0 +1,1 @@
+//! Client of the Ray dashboard (jobs and Serve).
