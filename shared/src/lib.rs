@@ -7,3 +7,4 @@ pub mod crd;
 pub mod features;
 pub mod labels;
 pub mod names;
+pub mod yaml;
