@@ -1,1 +1,36 @@
-//! Under construction.
+//! A Kubernetes cluster for tests and demos, made of programs that package registries serve.
+//!
+//! * [`api`]: etcd, API server and controller-manager; many side by side; a few seconds each.
+//!
+//! What has to be built or downloaded goes into a cache outside the work tree, see [`cache`].
+
+pub mod api;
+pub mod cache;
+mod control_plane;
+pub mod fetch;
+mod kubeconfig;
+pub mod pki;
+pub mod platform;
+mod ports;
+pub mod process;
+pub mod progress;
+pub mod versions;
+pub mod wait;
+
+pub use control_plane::{client, config};
+
+/// Ends when the process is asked to stop: Ctrl-C, SIGTERM or the terminal's end.
+///
+/// # Errors
+/// When the signals cannot be watched.
+pub async fn interrupted() -> anyhow::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    tokio::select! {
+        result = tokio::signal::ctrl_c() => result?,
+        _ = terminate.recv() => {}
+        _ = hang_up.recv() => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,3 @@
+module kuberay.test/pause
+
+go 1.24

