@@ -1,0 +1,212 @@
+//! What the authority knows, and what follows from it. Pure: the loop feeds events in and carries the plan out.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::Value;
+
+use super::cluster::{Event, Target};
+use crate::configurations::{ConfigurationState, TrustLog};
+use crate::decide::{self, Action, Trust};
+use crate::lifetimes::Lifetimes;
+use crate::secret::{self, Material, SecretState};
+use crate::status::Status;
+use crate::x509::{Certificate, CertificateAuthority, Leaf, X509Error};
+
+/// A write that is due.
+#[derive(Debug)]
+pub(super) enum Write {
+    /// Create or replace the Secret; the action says why.
+    Secret(Box<Secret>, Action),
+    /// Patch the configuration with this index.
+    Inject(usize, Value),
+}
+
+/// Everything known at one moment.
+pub(super) struct World {
+    identity: String,
+    secret_name: String,
+    lifetimes: Lifetimes,
+    pub(super) targets: Vec<Target>,
+    /// `None`: not read yet.
+    secret: Option<(Option<Box<Secret>>, SecretState)>,
+    configurations: Vec<ConfigurationState>,
+    pub(super) leaf: Option<Leaf>,
+    trust: TrustLog,
+    secret_error: Option<String>,
+    configuration_errors: Vec<Option<String>>,
+}
+
+impl World {
+    pub(super) fn new(namespace: &str, secret: &str, targets: Vec<Target>, lifetimes: Lifetimes) -> Self {
+        // X.520 allows 64 characters; a longer identity is cut, which at worst makes two authorities tidy up after each other.
+        let identity: String = format!("{namespace}/{secret}").chars().take(64).collect();
+        Self {
+            identity,
+            secret_name: format!("Secret {namespace}/{secret}"),
+            lifetimes,
+            configurations: vec![ConfigurationState::Unknown; targets.len()],
+            configuration_errors: vec![None; targets.len()],
+            targets,
+            secret: None,
+            leaf: None,
+            trust: TrustLog::default(),
+            secret_error: None,
+        }
+    }
+
+    /// Takes in what the API server reported.
+    pub(super) fn learn(&mut self, event: Event) {
+        match event {
+            Event::Secret(found) => {
+                let state = secret::read(found.as_deref());
+                self.secret = Some((found, state));
+                self.secret_error = None;
+            }
+            Event::Configuration(index, state) => {
+                if let Some(slot) = self.configurations.get_mut(index) {
+                    *slot = state;
+                }
+                self.note_configuration_error(index, None);
+            }
+            Event::SecretError(text) => self.secret_error = Some(text),
+            Event::ConfigurationError(index, text) => self.note_configuration_error(index, Some(text)),
+        }
+    }
+
+    fn note_configuration_error(&mut self, index: usize, error: Option<String>) {
+        if let Some(slot) = self.configuration_errors.get_mut(index) {
+            *slot = error;
+        }
+    }
+
+    /// Counts how long certificates have been trusted. To be called before the decisions below.
+    pub(super) fn note_trust(&mut self, now: Timestamp) {
+        let mut candidates: Vec<&Certificate> = Vec::new();
+        if let Some((_, SecretState::Sound(material))) = &self.secret {
+            candidates.push(material.current.certificate());
+            candidates.extend(material.next.as_ref().map(|next| next.certificate()));
+        }
+        candidates.extend(self.leaf.as_ref().map(|leaf| &leaf.issuer));
+        self.trust.update(candidates, &self.configurations, now);
+    }
+
+    fn material(&self) -> Option<&Material> {
+        match &self.secret {
+            Some((_, SecretState::Sound(material))) => Some(material),
+            _ => None,
+        }
+    }
+
+    /// The CA that has to sign a serving certificate now, if one is due.
+    pub(super) fn signer(&self, now: Timestamp) -> Option<&CertificateAuthority> {
+        let current = &self.material()?.current;
+        let trust = Trust {
+            current: self.trust.trusted_for(current.certificate(), now),
+            serving: self.leaf.as_ref().is_some_and(|leaf| self.trust.trusted_for(&leaf.issuer, now).is_some()),
+        };
+        let leaf = self.leaf.as_ref().map(|leaf| (&leaf.certificate, &leaf.issuer));
+        decide::must_sign(leaf, current.certificate(), trust, &self.lifetimes, now).then_some(current)
+    }
+
+    /// What to do with the Secret.
+    pub(super) fn action(&self, now: Timestamp) -> Action {
+        let Some((_, state)) = &self.secret else { return Action::Keep };
+        let next = self.material().and_then(|material| material.next.as_ref());
+        let next_trusted = next.and_then(|next| self.trust.trusted_for(next.certificate(), now));
+        decide::decide(state, next_trusted, &self.lifetimes, now)
+    }
+
+    /// The next write that is due, if any: the Secret first, then the configurations. `may_replace_expired` is false while a CA that
+    /// looks expired must not be replaced once more (two machines that disagree about the time would replace it for ever).
+    pub(super) fn next_write(&self, may_replace_expired: bool, now: Timestamp) -> Result<Option<Write>, X509Error> {
+        let Some((raw, state)) = &self.secret else { return Ok(None) };
+        let action = self.action(now);
+        let held = action == Action::Issue(decide::EXPIRED) && !may_replace_expired;
+        let carried: Vec<Certificate> = self.leaf.iter().map(|leaf| leaf.issuer.clone()).collect();
+        if !held && let Some(material) = decide::carry_out(action, state, &carried, &self.identity, &self.lifetimes, now)? {
+            let mut secret = raw.as_deref().cloned().unwrap_or_else(|| Secret {
+                metadata: kube::api::ObjectMeta { labels: Some(labels()), ..Default::default() },
+                type_: Some("Opaque".to_owned()),
+                ..Secret::default()
+            });
+            secret::fill(&mut secret, &material);
+            return Ok(Some(Write::Secret(Box::new(secret), action)));
+        }
+        Ok(self.injection(now))
+    }
+
+    fn injection(&self, now: Timestamp) -> Option<Write> {
+        let material = self.material()?;
+        let mut wanted: Vec<Certificate> = material.bundle.iter().filter(|certificate| certificate.not_after > now).cloned().collect();
+        // The certificate in use here may come from a CA that the Secret has forgotten.
+        let in_use = self.leaf.iter().filter(|leaf| leaf.certificate.not_after > now).map(|leaf| leaf.issuer.clone());
+        for issuer in in_use {
+            if !wanted.contains(&issuer) {
+                wanted.push(issuer);
+            }
+        }
+        self.configurations.iter().enumerate().find_map(|(index, state)| {
+            let ConfigurationState::Present(configuration) = state else { return None };
+            let droppable = |certificate: &Certificate| decide::droppable(certificate, &self.identity, material, &self.lifetimes, now);
+            configuration.injection(&wanted, droppable).map(|patch| Write::Inject(index, patch))
+        })
+    }
+
+    /// When to look again even if nothing is reported.
+    pub(super) fn next_look(&self, now: Timestamp) -> Timestamp {
+        let leaf = self.leaf.as_ref().map(|leaf| &leaf.certificate);
+        let check = crate::clock::later(now, self.lifetimes.check);
+        let Some(material) = self.material() else { return check };
+        let settling = material.next.iter().chain([&material.current]);
+        let settled = settling.filter_map(|ca| self.trust.settled_at(ca.certificate(), self.lifetimes.settle));
+        settled.filter(|moment| *moment > now).fold(decide::next_change(material, leaf, &self.lifetimes, now), Ord::min)
+    }
+
+    /// What to report to readiness and metrics.
+    pub(super) fn status(&self, now: Timestamp) -> Status {
+        let because = |error: &Option<String>| error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
+        let mut waiting = Vec::new();
+        match (&self.leaf, &self.secret) {
+            (Some(_), _) => {}
+            (None, None) => waiting.push(format!("{} has not been read yet{}", self.secret_name, because(&self.secret_error))),
+            (None, Some((_, state))) => {
+                let problem = match (state, self.action(now)) {
+                    (SecretState::Absent, _) => "does not exist yet",
+                    (SecretState::Broken { problem, .. }, _) => problem,
+                    (SecretState::Sound(_), Action::Wait(reason) | Action::Issue(reason)) => reason,
+                    (SecretState::Sound(_), _) => "holds a CA, a serving certificate is being signed",
+                };
+                waiting.push(format!("no serving certificate: {}: {problem}{}", self.secret_name, because(&self.secret_error)));
+            }
+        }
+        for ((target, state), error) in self.targets.iter().zip(&self.configurations).zip(&self.configuration_errors) {
+            match (state, &self.leaf) {
+                (ConfigurationState::Unknown, _) => waiting.push(format!("{target} has not been read yet{}", because(error))),
+                (ConfigurationState::Present(configuration), Some(leaf)) => {
+                    let lacking: Vec<_> = configuration.lacking(&leaf.issuer).collect();
+                    if !lacking.is_empty() {
+                        waiting.push(format!("{target}: the caBundle of {} lacks our CA{}", lacking.join(", "), because(error)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Status {
+            not_after: self.leaf.as_ref().map(|leaf| leaf.certificate.not_after),
+            authority_not_after: self.material().map(|material| material.current.certificate().not_after),
+            waiting,
+        }
+    }
+}
+
+fn labels() -> BTreeMap<String, String> {
+    [("app.kubernetes.io/name", "kuberay-webhook"), ("app.kubernetes.io/managed-by", "kuberay-webhook")]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into()
+}
+
+#[cfg(test)]
+#[path = "world_tests.rs"]
+mod tests;
