@@ -4,6 +4,7 @@
 //! CustomResourceDefinition pruned must not be read as an order to delete something.
 
 #![allow(unreachable_pub)] // kube-derive repeats each struct inside a function to make its schema
+#![allow(clippy::duplicated_attributes)] // printer columns share arguments, which the lint takes for a mistake
 
 pub mod raycluster;
 pub mod raycronjob;
