@@ -1,5 +1,7 @@
 //! Our CustomResourceDefinitions against KubeRay's: nothing of theirs may be missing, and what is ours alone is listed.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)] // helpers of tests are tests
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
