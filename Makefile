@@ -1,0 +1,61 @@
+# Everything that people and CI call. `make help` lists it.
+SHELL := /bin/bash
+.ONESHELL:
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+CRDS := charts/kuberay-operator/crds
+TESTBED_CACHE := $(or $(KUBERAY_TESTBED_CACHE),$(HOME)/.cache/kuberay-testbed)
+DENY_VERSION := 0.20.2
+DENY := $(TESTBED_CACHE)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
+UNIT := -p shared -p certs -p webhook -p operator
+
+include tests/cluster/targets.mk
+
+.PHONY: help
+help: ## Lists the targets.
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+.PHONY: demo
+demo: ## Runs the SidecarSubmitterRestart guide on a real node with real Ray, from nothing, and cleans up.
+	cargo run --quiet -p e2e-tests --bin demo
+
+.PHONY: test
+test: ## Everything: format, lints, unit, API-level and end-to-end tests.
+	tests/run-suites check test-unit test-api test-e2e
+
+.PHONY: test-unit
+test-unit: ## Tables over pure code, and each program on its own. No cluster.
+	cargo test $(UNIT)
+
+.PHONY: test-api
+test-api: ## Both programs at a real API server.
+	cargo build --workspace --bins
+	cargo test -p testcluster -p api-tests
+
+.PHONY: test-e2e
+test-e2e: images ## Both programs on a real node with real Ray.
+	cargo test -p e2e-tests -- --test-threads=1 --nocapture
+
+.PHONY: bench
+bench: ## Measures the programs; PEER_WEBHOOK=path and PEER_OPERATOR=path put others beside them.
+	cargo build --release --workspace --bins
+	cargo run --release --quiet -p benchmarks -- all
+
+.PHONY: check
+check: $(DENY) ## Format, lints, dependency policy, generated files.
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(DENY) --log-level error check bans licenses sources
+	cargo run --quiet -p shared --example crdgen -- --check $(CRDS)
+	tests/check-chart
+
+.PHONY: crds
+crds: ## Writes the CustomResourceDefinitions from the types into the chart.
+	cargo run --quiet -p shared --example crdgen -- $(CRDS)
+
+$(DENY):
+	echo "building cargo-deny $(DENY_VERSION) (once, about 5 minutes)"
+	cargo install --quiet --locked cargo-deny --version $(DENY_VERSION) --root $(TESTBED_CACHE)/cargo-deny-$(DENY_VERSION) \
+		--target-dir $(TESTBED_CACHE)/build/cargo-deny
+	rm -rf $(TESTBED_CACHE)/build/cargo-deny
