@@ -1,1 +1,21 @@
-//! Watches and caches, leader lease, events, metrics, health: all the kube-rs plumbing.
+//! Watches and caches, queues, leader lease, events, metrics, health: everything between the Kubernetes API and the controllers.
+//!
+//! Nothing here knows what a RayCluster needs. A controller gets a [`Context`], implements [`Reconciler`], and is run by
+//! [`run_controller`].
+
+pub mod api;
+pub mod cache;
+pub mod clock;
+mod context;
+pub mod controller;
+pub mod events;
+pub mod key;
+pub mod metrics;
+pub mod pod_view;
+pub mod queue;
+mod trim;
+pub mod views;
+
+pub use context::{Context, DashboardAccess, Owned, Parts, Queued, Queues};
+pub use controller::{Failure, Next, Reconciler, Retry, run_controller};
+pub use key::ObjectKey;

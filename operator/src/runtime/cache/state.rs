@@ -1,0 +1,276 @@
+//! The content of a cache and how events change it. No I/O, no waiting.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    hash::{BuildHasher as _, RandomState},
+    sync::Arc,
+};
+
+use super::{Kept, ObjectKey};
+
+/// Part of the cluster that one watch looks at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// All namespaces.
+    Cluster,
+    /// One namespace.
+    Namespace(Box<str>),
+}
+
+impl Scope {
+    fn covers(&self, key: &ObjectKey) -> bool {
+        match self {
+            Self::Cluster => true,
+            Self::Namespace(namespace) => *namespace == key.namespace,
+        }
+    }
+}
+
+/// What a watch tells.
+#[derive(Clone, Debug)]
+pub enum Event<T> {
+    /// A list of everything in scope begins.
+    ListBegins,
+    /// An element of the list.
+    Listed(T),
+    /// The list is complete.
+    ListEnds,
+    /// An object is new or changed.
+    Applied(T),
+    /// An object is gone.
+    Deleted(T),
+}
+
+/// What an event changed.
+#[derive(Clone, Debug)]
+pub enum Change<T> {
+    /// An object is new, or says something new.
+    Set {
+        /// Its version before, if it was known.
+        old: Option<Arc<T>>,
+        /// Its version now.
+        new: Arc<T>,
+    },
+    /// An object is gone.
+    Gone {
+        /// The last version that was known.
+        old: Arc<T>,
+    },
+}
+
+impl<T> Change<T> {
+    /// The newest version that is known of the object.
+    pub fn object(&self) -> &Arc<T> {
+        match self {
+            Self::Set { new, .. } => new,
+            Self::Gone { old } => old,
+        }
+    }
+}
+
+struct Entry<T> {
+    object: Arc<T>,
+    /// Number of the newest list that had begun when this entry was last touched.
+    touched: u64,
+    /// Fingerprint of the wanted object that this version was found to be as.
+    verified: Option<u64>,
+}
+
+/// How many deletions are remembered. Only those of the last moments matter: an own create whose answer arrives after the watch
+/// has told of the object's deletion.
+const TOMBSTONES: usize = 4096;
+
+pub(super) struct State<T> {
+    objects: HashMap<ObjectKey, Entry<T>>,
+    groups: HashMap<ObjectKey, BTreeMap<Box<str>, Arc<T>>>,
+    index: fn(&T) -> Option<&str>,
+    /// Counts the lists that have begun.
+    lists: u64,
+    /// Number of the list that a scope is in, or was in last.
+    current: HashMap<Scope, u64>,
+    /// Scopes that have not been listed yet.
+    missing: HashSet<Scope>,
+    hasher: RandomState,
+    tombstones: HashSet<u64>,
+    tombstone_order: VecDeque<u64>,
+}
+
+impl<T: Kept> State<T> {
+    pub(super) fn new(index: fn(&T) -> Option<&str>, scopes: &[Scope]) -> Self {
+        Self {
+            objects: HashMap::new(),
+            groups: HashMap::new(),
+            index,
+            lists: 0,
+            current: HashMap::new(),
+            missing: scopes.iter().cloned().collect(),
+            hasher: RandomState::new(),
+            tombstones: HashSet::new(),
+            tombstone_order: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn get(&self, key: &ObjectKey) -> Option<Arc<T>> {
+        self.objects.get(key).map(|entry| Arc::clone(&entry.object))
+    }
+
+    pub(super) fn in_group(&self, group: &ObjectKey) -> Vec<Arc<T>> {
+        self.groups.get(group).map(|members| members.values().cloned().collect()).unwrap_or_default()
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<T>> {
+        self.objects.values().map(|entry| Arc::clone(&entry.object)).collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.missing.is_empty()
+    }
+
+    pub(super) fn apply(&mut self, scope: &Scope, event: Event<T>) -> Vec<Change<T>> {
+        match event {
+            Event::ListBegins => {
+                self.lists += 1;
+                self.current.insert(scope.clone(), self.lists);
+                Vec::new()
+            }
+            Event::Listed(object) => self.listed(scope, object).into_iter().collect(),
+            Event::ListEnds => self.list_ends(scope),
+            Event::Applied(object) => {
+                let key = ObjectKey::of(&object);
+                if self.is_overtaken(&key, &object) { Vec::new() } else { self.set(key, object).into_iter().collect() }
+            }
+            Event::Deleted(object) => self.deleted(&object).into_iter().collect(),
+        }
+    }
+
+    /// Stores the answer to an own write unless something newer is known, and returns what is known now.
+    pub(super) fn observe(&mut self, object: T) -> Arc<T> {
+        let key = ObjectKey::of(&object);
+        let deleted = object.meta().uid.as_deref().is_some_and(|uid| self.tombstones.contains(&self.hasher.hash_one(uid)));
+        if deleted || self.is_overtaken(&key, &object) {
+            return self.get(&key).unwrap_or_else(|| Arc::new(object));
+        }
+        let object = Arc::new(object);
+        self.store(key, Arc::clone(&object));
+        object
+    }
+
+    pub(super) fn forget(&mut self, key: &ObjectKey, uid: &str) {
+        if self.get(key).is_some_and(|known| known.meta().uid.as_deref() == Some(uid)) {
+            self.remove(key);
+        }
+    }
+
+    pub(super) fn set_verified(&mut self, object: &T, fingerprint: u64) {
+        if let Some(entry) = self.objects.get_mut(&ObjectKey::of(object)).filter(|entry| is_same_version(&*entry.object, object)) {
+            entry.verified = Some(fingerprint);
+        }
+    }
+
+    pub(super) fn verified(&self, object: &T) -> Option<u64> {
+        self.objects.get(&ObjectKey::of(object)).filter(|entry| is_same_version(&*entry.object, object))?.verified
+    }
+
+    /// A list may be older than what the watch or an own write told while it was on its way; anything else it says is right, even
+    /// if its versions have gone back because the cluster was restored from a backup.
+    fn listed(&mut self, scope: &Scope, object: T) -> Option<Change<T>> {
+        let key = ObjectKey::of(&object);
+        let list = self.current.get(scope).copied().unwrap_or_default();
+        let touched_since = self.objects.get(&key).is_some_and(|entry| entry.touched >= list);
+        if touched_since && self.is_overtaken(&key, &object) { None } else { self.set(key, object) }
+    }
+
+    fn list_ends(&mut self, scope: &Scope) -> Vec<Change<T>> {
+        self.missing.remove(scope);
+        let list = self.current.get(scope).copied().unwrap_or_default();
+        let unseen: Vec<ObjectKey> =
+            self.objects.iter().filter(|(key, entry)| entry.touched < list && scope.covers(key)).map(|(key, _)| key.clone()).collect();
+        unseen.iter().filter_map(|key| self.remove(key)).map(|old| Change::Gone { old }).collect()
+    }
+
+    fn deleted(&mut self, object: &T) -> Option<Change<T>> {
+        let key = ObjectKey::of(object);
+        let uid = object.meta().uid.as_deref();
+        if let Some(uid) = uid {
+            self.bury(uid);
+        }
+        // A successor of the same name, which an own create has already stored, stays.
+        let known = self.objects.get(&key)?;
+        if known.object.meta().uid.as_deref() == uid { self.remove(&key).map(|old| Change::Gone { old }) } else { None }
+    }
+
+    /// Whether something newer than `object` is known.
+    fn is_overtaken(&self, key: &ObjectKey, object: &T) -> bool {
+        match (self.objects.get(key).and_then(|entry| version(&*entry.object)), version(object)) {
+            (Some(known), Some(new)) => new < known,
+            _ => false,
+        }
+    }
+
+    fn set(&mut self, key: ObjectKey, object: T) -> Option<Change<T>> {
+        let new = Arc::new(object);
+        let old = self.store(key, Arc::clone(&new));
+        if old.as_ref().is_some_and(|old| !new.differs(old)) { None } else { Some(Change::Set { old, new }) }
+    }
+
+    fn store(&mut self, key: ObjectKey, object: Arc<T>) -> Option<Arc<T>> {
+        let old = self.objects.get(&key).map(|entry| Arc::clone(&entry.object));
+        if let Some(old) = &old
+            && (self.index)(old) != (self.index)(&object)
+        {
+            self.leave_group(&key, old);
+        }
+        if let Some(group) = (self.index)(&object) {
+            let group = ObjectKey::new(key.namespace.clone(), group);
+            self.groups.entry(group).or_default().insert(key.name.clone(), Arc::clone(&object));
+        }
+        let same_version = old.as_ref().is_some_and(|old| is_same_version(&**old, &*object));
+        let verified = self.objects.get(&key).and_then(|entry| entry.verified).filter(|_| same_version);
+        self.objects.insert(key, Entry { object, touched: self.lists, verified });
+        old
+    }
+
+    fn remove(&mut self, key: &ObjectKey) -> Option<Arc<T>> {
+        let entry = self.objects.remove(key)?;
+        self.leave_group(key, &entry.object);
+        Some(entry.object)
+    }
+
+    fn leave_group(&mut self, key: &ObjectKey, object: &T) {
+        let Some(group) = (self.index)(object) else { return };
+        let group = ObjectKey::new(key.namespace.clone(), group);
+        if let Some(members) = self.groups.get_mut(&group) {
+            members.remove(&key.name);
+            if members.is_empty() {
+                self.groups.remove(&group);
+            }
+        }
+    }
+
+    fn bury(&mut self, uid: &str) {
+        let uid = self.hasher.hash_one(uid);
+        if self.tombstones.insert(uid) {
+            self.tombstone_order.push_back(uid);
+            if self.tombstone_order.len() > TOMBSTONES
+                && let Some(oldest) = self.tombstone_order.pop_front()
+            {
+                self.tombstones.remove(&oldest);
+            }
+        }
+    }
+}
+
+/// Resource versions of one kind grow with time and can be compared as numbers (Kubernetes says so since 1.35, and it has always
+/// held for etcd). One that is no number is never taken for older.
+fn version(object: &impl kube::Resource) -> Option<u64> {
+    object.meta().resource_version.as_deref()?.parse().ok()
+}
+
+fn is_same_version(one: &impl kube::Resource, other: &impl kube::Resource) -> bool {
+    let (one, other) = (one.meta(), other.meta());
+    one.uid == other.uid && one.resource_version == other.resource_version
+}

@@ -1,0 +1,156 @@
+//! Runs a controller: takes objects from its queue, has them reconciled, and decides when to look at them again.
+
+use std::{future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures::FutureExt as _;
+use tokio::{sync::Semaphore, time::Instant};
+use tracing::Instrument as _;
+
+use super::{
+    cache::{Root, Roots},
+    key::ObjectKey,
+    metrics::{Metrics, Outcome},
+    queue::{Finished, Queue, backoff},
+};
+
+/// The longest time a single look at an object may take. Every call has a deadline of its own, so this is a last resort that keeps a
+/// forgotten one from holding a place for ever.
+const RECONCILE_DEADLINE: Duration = Duration::from_secs(300);
+
+/// What a controller does with one object.
+pub trait Reconciler: Send + Sync + 'static {
+    /// The kind that it reconciles.
+    type Object: Root;
+    /// How it fails.
+    type Error: Failure;
+    /// Name in metrics and logs, such as `raycluster` (RC-263).
+    const NAME: &'static str;
+
+    /// Brings the world closer to what the object says. Called for one object never twice at the same time.
+    fn reconcile(&self, object: Arc<Self::Object>) -> impl Future<Output = Result<Next, Self::Error>> + Send;
+
+    /// The object no longer exists: forget what was kept for it (RC-100).
+    fn gone(&self, key: &ObjectKey);
+}
+
+/// When a reconciled object is to be looked at again, unless something changes before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Only when something changes.
+    OnChange,
+    /// After this time at the latest.
+    After(Duration),
+}
+
+/// An error of a reconciler.
+pub trait Failure: std::error::Error + Send {
+    /// One word for metrics and logs.
+    fn kind(&self) -> &'static str;
+
+    /// Whether and when another try makes sense.
+    fn retry(&self) -> Retry;
+}
+
+/// Whether and when another try makes sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// Soon, then less and less often: from 5 ms up to a minute.
+    BackOff,
+    /// After this time.
+    After(Duration),
+    /// Not before the object changes.
+    OnChange,
+}
+
+/// Reconciles objects of `roots` as `queue` names them, at most `concurrency` at a time, until the future is dropped.
+pub async fn run_controller<R: Reconciler>(
+    reconciler: Arc<R>,
+    roots: Roots<R::Object>,
+    queue: Queue,
+    metrics: Metrics,
+    concurrency: usize,
+) {
+    let places = Arc::new(Semaphore::new(concurrency.max(1)));
+    metrics.concurrency(R::NAME, concurrency);
+    // The semaphore is never closed, so a place is always given in the end.
+    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+        let (key, waited) = queue.next().await;
+        metrics.queue_wait(R::NAME, waited);
+        let (reconciler, roots, queue, metrics) = (Arc::clone(&reconciler), roots.clone(), queue.clone(), metrics.clone());
+        let span = tracing::debug_span!("reconcile", controller = R::NAME, namespace = %key.namespace, name = %key.name);
+        tokio::spawn(
+            async move {
+                let began = Instant::now();
+                let (outcome, finished) = look(&*reconciler, &roots, &queue, &key).await;
+                metrics.reconciled(R::NAME, outcome, began.elapsed());
+                queue.finish(&key, finished);
+                drop(place);
+            }
+            .instrument(span),
+        );
+    }
+}
+
+/// One look at one object. Never panics: a panic in the reconciler is an outcome like others.
+async fn look<R: Reconciler>(reconciler: &R, roots: &Roots<R::Object>, queue: &Queue, key: &ObjectKey) -> (Outcome, Finished) {
+    let object = match roots.get(&key.namespace, &key.name) {
+        Ok(Some(object)) => object,
+        Ok(None) => {
+            reconciler.gone(key);
+            return (Outcome::Gone, Finished::Gone);
+        }
+        // Logged by the cache. A new version of the object wakes it.
+        Err(_) => return (Outcome::Undecodable, Finished::Idle),
+    };
+    let retry = || Finished::Failed(backoff(queue.failures(key) + 1, rand::random()));
+    let work = AssertUnwindSafe(tokio::time::timeout(RECONCILE_DEADLINE, reconciler.reconcile(object))).catch_unwind();
+    match work.await {
+        Ok(Ok(Ok(Next::OnChange))) => (Outcome::Success, Finished::Idle),
+        Ok(Ok(Ok(Next::After(delay)))) => (Outcome::RequeueAfter, Finished::Again(delay)),
+        Ok(Ok(Err(failure))) => {
+            let finished = match failure.retry() {
+                Retry::BackOff => retry(),
+                Retry::After(delay) => Finished::Failed(delay),
+                Retry::OnChange => Finished::Idle,
+            };
+            log_failure(R::NAME, key, &failure, queue.failures(key), finished);
+            (Outcome::Error, finished)
+        }
+        Ok(Err(_)) => {
+            tracing::error!(controller = R::NAME, %key, "reconciling took longer than {} s and was given up", RECONCILE_DEADLINE.as_secs());
+            (Outcome::Error, retry())
+        }
+        Err(panic) => {
+            let what = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+            tracing::error!(controller = R::NAME, %key, "reconciling panicked, which is a bug of the operator: {}", what.unwrap_or("?"));
+            (Outcome::Panic, retry())
+        }
+    }
+}
+
+/// Conflicts and other short disturbances are gone at the next try; only what lasts deserves a line that people see.
+fn log_failure(controller: &str, key: &ObjectKey, failure: &impl Failure, earlier: u32, next: Finished) {
+    let (kind, error) = (failure.kind(), with_causes(failure));
+    let next = match next {
+        Finished::Failed(delay) => format!("next try in {delay:.1?}"),
+        _ => "next try when the object changes".to_owned(),
+    };
+    if earlier < 3 {
+        tracing::info!(controller, %key, kind, "{error}; {next}");
+    } else {
+        tracing::warn!(controller, %key, kind, failures = earlier + 1, "{error}; {next}");
+    }
+}
+
+/// An error's text followed by those of its causes.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    let mut text = error.to_string();
+    for cause in causes.map(ToString::to_string) {
+        // Many errors repeat their cause in their own text.
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}

@@ -1,0 +1,31 @@
+//! Drops the parts of metadata that nobody here reads: they are half of what a cache would hold.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+/// Drops what the API server keeps for itself.
+pub(crate) fn bookkeeping(meta: &mut ObjectMeta) {
+    meta.managed_fields = None;
+    meta.self_link = None;
+    meta.generate_name = None;
+}
+
+/// Keeps the annotations whose key passes.
+pub(crate) fn retain_annotations(meta: &mut ObjectMeta, keep: impl Fn(&str) -> bool) {
+    if let Some(annotations) = &mut meta.annotations {
+        annotations.retain(|key, _| keep(key));
+        if annotations.is_empty() {
+            meta.annotations = None;
+        }
+    }
+}
+
+/// Whether two versions of an object differ in metadata that somebody here reads. A new resourceVersion alone is no difference.
+pub(crate) fn metadata_differs(new: &ObjectMeta, old: &ObjectMeta) -> bool {
+    new.uid != old.uid
+        || new.generation != old.generation
+        || new.deletion_timestamp != old.deletion_timestamp
+        || new.labels != old.labels
+        || new.annotations != old.annotations
+        || new.owner_references != old.owner_references
+        || new.finalizers != old.finalizers
+}

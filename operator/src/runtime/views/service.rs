@@ -1,0 +1,61 @@
+//! Services, reduced.
+
+use k8s_openapi::{
+    api::core::v1::Service,
+    apimachinery::pkg::{apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
+};
+use kube::Resource;
+use serde::Deserialize;
+
+use crate::runtime::{cache::Kept, trim};
+
+/// A Service, reduced.
+#[derive(Resource, Deserialize, Clone, Debug)]
+#[resource(inherit = Service)]
+pub struct ServiceView {
+    /// Names, labels, owners. No annotations.
+    pub metadata: ObjectMeta,
+    /// Type, address and ports.
+    #[serde(default)]
+    pub spec: ServiceFacts,
+}
+
+/// What is kept of a Service's spec.
+#[derive(Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServiceFacts {
+    /// Such as `ClusterIP`.
+    #[serde(rename = "type")]
+    pub type_: Box<str>,
+    /// Address, `None` for a headless Service, empty as long as there is none.
+    #[serde(rename = "clusterIP")]
+    pub cluster_ip: Box<str>,
+    /// Ports.
+    pub ports: Vec<ServicePort>,
+}
+
+/// A port of a Service.
+#[derive(Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServicePort {
+    /// Name, empty if it has none.
+    pub name: Box<str>,
+    /// Port of the Service.
+    pub port: i32,
+    /// Port of the Pods, by number or name.
+    pub target_port: Option<IntOrString>,
+    /// Port of the nodes, for types that have one.
+    pub node_port: Option<i32>,
+}
+
+impl Kept for ServiceView {
+    fn trim(&mut self) {
+        trim::bookkeeping(&mut self.metadata);
+        self.metadata.annotations = None;
+    }
+
+    /// What changed may be something that is not kept, so each new version counts.
+    fn differs(&self, older: &Self) -> bool {
+        self.metadata.resource_version != older.metadata.resource_version
+    }
+}
