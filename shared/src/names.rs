@@ -1,5 +1,14 @@
 //! Every generated object name (RC-10..RC-16). Names up to their limit are exactly KubeRay's, so that clusters made by it
-//! are taken over. Where KubeRay cuts a longer name, two objects can end up with one name; see [`check_name`].
+//! are taken over.
+//!
+//! Where KubeRay cuts a longer name, two objects can end up with one name: clusters of 51 to 53 characters that end alike share a
+//! Secret, a ServiceAccount, a Role and (from 39 characters on) an Ingress, and whoever comes second lives with the first one's.
+//! [`distinct`] shortens such a name to its beginning and a hash of the whole instead. The price: for clusters with such names that
+//! KubeRay made, these objects are made anew under the new name, and the old ones go with the cluster.
+
+use std::fmt::Write as _;
+
+use sha1::{Digest, Sha1};
 
 use crate::labels::node_type;
 
@@ -20,20 +29,47 @@ pub fn check_name(name: &str) -> String {
     replace_leading(&replace_leading(keep_end(name, MAX_CHECKED_NAME), |c| c.is_ascii_digit()), |c| c.is_ascii_punctuation())
 }
 
+/// [`check_name`] for names up to its limit; of a longer one the beginning, `-` and eight hexadecimal digits of a hash of the
+/// whole, so that different names stay different.
+pub fn distinct(name: &str) -> String {
+    if name.len() <= MAX_CHECKED_NAME { check_name(name) } else { with_hash(name, MAX_CHECKED_NAME) }
+}
+
+/// The beginning of `name`, `-` and a hash of the whole, at most `limit` bytes. A DNS label stays one.
+fn with_hash(name: &str, limit: usize) -> String {
+    const HASH: usize = 8;
+    let mut hash = String::with_capacity(2 * HASH);
+    for byte in Sha1::digest(name.as_bytes()).iter().take(HASH / 2) {
+        // Writing to a string cannot fail.
+        let _ = write!(hash, "{byte:02x}");
+    }
+    match keep_start(name, limit.saturating_sub(HASH + 1)).trim_end_matches(|c: char| !c.is_alphanumeric()) {
+        "" => format!("r{hash}"),
+        start => check_name(&format!("{start}-{hash}")),
+    }
+}
+
 /// A label value or Job name of at most 63 bytes (RC-11): keeps the last 63 bytes, then replaces a leading punctuation mark.
 pub fn check_label(value: &str) -> String {
     replace_leading(keep_end(value, MAX_LABEL), |c| c.is_ascii_punctuation())
 }
 
-/// An OpenShift Route's name, which must leave room for the namespace in a DNS label (RC-13).
+/// An OpenShift Route's name, which must leave room for the namespace in a DNS label (RC-13): with the namespace at most 51 bytes.
+/// A longer one ends in a hash, as [`distinct`] has it.
 pub fn check_route_name(name: &str, namespace: &str) -> String {
-    check_name(keep_start(name, (MAX_CHECKED_NAME + 1).saturating_sub(namespace.len()).max(1)))
+    let limit = (MAX_CHECKED_NAME + 1).saturating_sub(namespace.len());
+    if name.len() <= limit { check_name(name) } else { with_hash(name, limit) }
 }
 
 /// Name (or, with `generate`, the prefix of a generated name) of a Pod (RC-12).
 pub fn pod_name(prefix: &str, node_type: &str, generate: bool) -> String {
     let tail = if generate { "-" } else { "" };
     format!("{}-{node_type}{tail}", keep_start(prefix, MAX_CHECKED_NAME)).to_lowercase()
+}
+
+/// Name of the head Pod of a cluster where it is to have no random part (RC-15). It is never cut: the longest cluster name fits.
+pub fn head_pod(cluster: &str) -> String {
+    format!("{cluster}-{}", node_type::HEAD).to_lowercase()
 }
 
 /// `generateName` of the workers of a group (RC-15).
@@ -58,12 +94,37 @@ pub fn serve_service(owner: &str) -> String {
 
 /// Name of the Ingress of a cluster's dashboard (RC-15).
 pub fn ingress(cluster: &str) -> String {
-    check_name(&format!("{cluster}-head-ingress"))
+    distinct(&format!("{cluster}-head-ingress"))
 }
 
 /// Name of the OpenShift Route of a cluster's dashboard (RC-15).
 pub fn route(cluster: &str, namespace: &str) -> String {
     check_route_name(&format!("{cluster}-head-route"), namespace)
+}
+
+/// Name of the Secret with the cluster's token (RC-15).
+pub fn auth_secret(cluster: &str) -> String {
+    distinct(cluster)
+}
+
+/// Name of the ServiceAccount that the operator makes for a cluster's autoscaler (RC-15).
+pub fn autoscaler_account(cluster: &str) -> String {
+    distinct(cluster)
+}
+
+/// Name of the Role and RoleBinding of a cluster's autoscaler (RC-15).
+pub fn autoscaler_role(cluster: &str) -> String {
+    distinct(cluster)
+}
+
+/// Name of the Secret with the head's certificate (RC-15).
+pub fn head_tls_secret(cluster: &str) -> String {
+    format!("ray-head-secret-{cluster}")
+}
+
+/// Name of the Secret with the workers' certificate (RC-15).
+pub fn worker_tls_secret(cluster: &str) -> String {
+    format!("ray-worker-secret-{cluster}")
 }
 
 /// Name of the claim for embedded GCS storage (RC-15).
@@ -73,7 +134,8 @@ pub fn gcs_claim(cluster: &str) -> String {
 
 /// Name of the Job that removes a cluster's keys from Redis (RC-15).
 pub fn redis_cleanup_job(cluster: &str) -> String {
-    check_label(&format!("{cluster}-redis-cleanup"))
+    let name = format!("{cluster}-redis-cleanup");
+    if name.len() <= MAX_LABEL { check_label(&name) } else { with_hash(&name, MAX_LABEL) }
 }
 
 /// Value of the identifier label (RC-17).
@@ -129,16 +191,38 @@ mod tests {
         }
     }
 
+    /// RC-302, with a hash where KubeRay only cuts.
     #[test]
     fn route_names_leave_room_for_the_namespace() {
         let table = [
-            ("cv-traffic-training-202402090958", "cv-traffic-training-2024020909"),
-            ("2-step-cv-training-network-revisited", "r-step-cv-training-network-rev"),
+            ("cv-traffic-training-2024020909", "cv-traffic-training-2024020909"),
+            ("2-step-cv-training-network-rev", "r-step-cv-training-network-rev"),
+            ("cv-traffic-training-202402090958", "cv-traffic-training-2-53176d8d"),
+            ("2-step-cv-training-network-revisited", "r-step-cv-training-ne-c17757e3"),
         ];
         for (name, wanted) in table {
             assert_eq!(check_route_name(name, "development-namespace"), wanted);
         }
-        assert_eq!(check_route_name("abc", &"n".repeat(60)), "a");
+        assert_eq!(check_route_name("abc", &"n".repeat(60)), "ra9993e36");
+    }
+
+    #[test]
+    fn names_that_are_cut_stay_different() {
+        let long = |first: char| format!("{first}{}", "x".repeat(52));
+        assert_eq!(distinct("acceptable-name-head-12345"), "acceptable-name-head-12345");
+        assert_eq!(distinct(&"x".repeat(50)), "x".repeat(50));
+        for (a, b) in [(long('a'), long('b')), (format!("{}-a", "x".repeat(51)), format!("{}-b", "x".repeat(51)))] {
+            assert_ne!(distinct(&a), distinct(&b));
+            for name in [distinct(&a), ingress(&a), autoscaler_role(&a), auth_secret(&a)] {
+                assert!(name.len() <= 50 && !name.contains("--") && !name.ends_with('-'), "{name}");
+            }
+            assert!(redis_cleanup_job(&a).len() <= 63);
+            assert_ne!(redis_cleanup_job(&a), redis_cleanup_job(&b));
+            assert_ne!(ingress(&a), ingress(&b));
+            assert_ne!(head_pod(&a), head_pod(&b));
+        }
+        assert_eq!(redis_cleanup_job("c"), "c-redis-cleanup");
+        assert_eq!(head_pod("raycluster-sample"), pod_name("raycluster-sample", "head", false));
     }
 
     #[test]
