@@ -28,11 +28,23 @@ pub fn all() -> Vec<Value> {
     FILES.iter().filter_map(|(_, text)| serde_json::from_str(text).ok()).collect()
 }
 
+/// The definition of one kind. `None` for a kind that is not ours.
+pub fn definition_of(kind: &str) -> Option<Value> {
+    let (_, text) = FILES.iter().find(|(name, _)| *name == kind)?;
+    serde_json::from_str(text).ok()
+}
+
 /// Schema of `kind` in version `v1`, as in the definition. `None` for a kind that is not ours.
 pub fn schema(kind: &str) -> Option<Value> {
-    let (_, text) = FILES.iter().find(|(name, _)| *name == kind)?;
-    let mut definition: Value = serde_json::from_str(text).ok()?;
-    definition.pointer_mut("/spec/versions/0/schema/openAPIV3Schema").map(Value::take)
+    schema_of(kind, "v1")
+}
+
+/// Schema of `kind` in a version. `None` when it is not served.
+pub fn schema_of(kind: &str, version: &str) -> Option<Value> {
+    let mut definition = definition_of(kind)?;
+    let versions = definition.pointer_mut("/spec/versions")?.as_array_mut()?;
+    let served = versions.iter_mut().find(|served| served.get("name").and_then(Value::as_str) == Some(version))?;
+    served.pointer_mut("/schema/openAPIV3Schema").map(Value::take)
 }
 
 /// Makes the definitions from the types. Slow; [`all`] has the result.

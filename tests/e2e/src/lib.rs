@@ -1,1 +1,5 @@
-//! Under construction.
+//! The SidecarSubmitterRestart guide on a real node with real Ray: `make demo` shows it, the end-to-end tests check it.
+
+pub mod guide;
+pub mod install;
+pub mod show;

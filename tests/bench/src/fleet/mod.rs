@@ -1,0 +1,238 @@
+//! A fleet of RayClusters (one head, two workers each) on fake nodes: how long until all are ready, and what the operator uses for it.
+//!
+//! The floor is the same Pods and Services created directly by a client, in the same run on the same API server.
+
+mod floor;
+mod operator;
+mod watch;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+use shared::api::RayCluster;
+use testcluster::api::{self, ApiServer, FakeNodes};
+use testcluster::progress::Progress;
+
+use crate::measure::{mib, percentile, seconds};
+use operator::Operator;
+
+/// Requests that the load generator has under way at a time.
+const PARALLEL: usize = 16;
+/// Where the clusters are.
+pub(crate) const NAMESPACE: &str = "fleet";
+/// Most time for one phase.
+const LIMIT: Duration = Duration::from_secs(900);
+
+/// What to measure.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Options {
+    /// RayClusters.
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) clusters: usize,
+    /// Workers of each.
+    #[arg(long, default_value_t = 2)]
+    pub(crate) workers: usize,
+    /// Seconds to watch the idle operator.
+    #[arg(long, default_value_t = 60)]
+    pub(crate) idle_seconds: u64,
+    /// Leaves the floor out.
+    #[arg(long)]
+    pub(crate) no_floor: bool,
+    /// Our operator; the release build when absent.
+    #[arg(long)]
+    pub(crate) operator: Option<PathBuf>,
+    /// Operator to put beside ours.
+    #[arg(long, env = "PEER_OPERATOR")]
+    pub(crate) peer_operator: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { clusters: 1000, workers: 2, idle_seconds: 60, no_floor: false, operator: None, peer_operator: None }
+    }
+}
+
+/// Runs the benchmark and prints its figures.
+///
+/// # Errors
+/// When a part does not start, or a phase takes longer than a quarter of an hour.
+pub(crate) async fn run(options: &Options) -> Result<()> {
+    let ours = options.operator.clone().unwrap_or_else(|| work_tree().join("target/release/kuberay-operator"));
+    println!("fleet of {} RayClusters, 1 head + {} workers each", options.clusters, options.workers);
+    let floor = if options.no_floor { None } else { Some(measure_floor(options).await?) };
+    if let Some(floor) = floor {
+        println!("floor: the same Pods and Services created directly: all ready after {}", seconds(floor));
+    }
+    let mut programs = vec![("ours", ours)];
+    if let Some(peer) = &options.peer_operator {
+        programs.push(("peer", peer.clone()));
+    }
+    for (name, program) in programs {
+        let figures = measure_operator(options, &program).await.with_context(|| format!("measuring {}", program.display()))?;
+        figures.print(name, floor, options);
+    }
+    Ok(())
+}
+
+async fn server(options: &Options) -> Result<ApiServer> {
+    let crds = shared::crd::all().into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
+    let nodes = FakeNodes { count: u32::try_from(options.clusters / 50 + 1)?, ..FakeNodes::default() };
+    let server = ApiServer::start(api::Options {
+        crds,
+        scheduler: true,
+        fake_nodes: Some(nodes),
+        progress: Progress::stderr(),
+        ..api::Options::default()
+    })
+    .await?;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(server.client());
+    namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
+    Ok(server)
+}
+
+async fn measure_floor(options: &Options) -> Result<Duration> {
+    let server = server(options).await?;
+    let elapsed = floor::create_all(&server.client(), options).await;
+    server.stop().await?;
+    elapsed
+}
+
+/// What one operator did.
+struct Figures {
+    all_ready: Duration,
+    to_ready: Vec<Duration>,
+    cpu: Duration,
+    idle_cpu: Duration,
+    resident: u64,
+    peak: u64,
+    writes: Option<u64>,
+    relabelled: Duration,
+    relabel_cpu: Duration,
+    all_gone: Duration,
+    delete_cpu: Duration,
+}
+
+async fn measure_operator(options: &Options, program: &std::path::Path) -> Result<Figures> {
+    let server = server(options).await?;
+    let operator = Operator::start(&server, program).await?;
+    let client = server.client();
+    let clusters: Api<RayCluster> = Api::namespaced(client.clone(), NAMESPACE);
+
+    let before = operator.cpu()?;
+    let started = Instant::now();
+    let ready = watch::Ready::start(&client);
+    let names: Vec<String> = (0..options.clusters).map(|number| format!("c{number}")).collect();
+    let created: Vec<(String, Instant)> = stream::iter(names.iter().map(|name| {
+        let clusters = clusters.clone();
+        async move {
+            let at = Instant::now();
+            clusters.create(&PostParams::default(), &cluster(name, options.workers)?).await?;
+            Ok::<_, anyhow::Error>((name.clone(), at))
+        }
+    }))
+    .buffer_unordered(PARALLEL)
+    .try_collect()
+    .await?;
+    let ready = Progress::stderr().step("until all are ready", ready.wait(options.clusters, LIMIT)).await?;
+    let all_ready = started.elapsed();
+    let to_ready = created.iter().filter_map(|(name, at)| ready.get(name).map(|end| end.duration_since(*at))).collect();
+    let cpu = operator.cpu()?.saturating_sub(before);
+    let writes = operator.writes().await.ok();
+
+    let before = operator.cpu()?;
+    Progress::stderr().step("idle", pause(options.idle_seconds)).await?;
+    let idle_cpu = operator.cpu()?.saturating_sub(before);
+    let (resident, _) = operator.memory()?;
+
+    let before = operator.cpu()?;
+    let started = Instant::now();
+    relabel(&clusters, &names).await?;
+    operator.wait_quiet(LIMIT).await?;
+    let (relabelled, relabel_cpu) = (started.elapsed(), operator.cpu()?.saturating_sub(before));
+
+    let before = operator.cpu()?;
+    let started = Instant::now();
+    clusters.delete_collection(&DeleteParams::background(), &ListParams::default()).await?;
+    Progress::stderr().step("until all are gone", watch::wait_gone(&client, LIMIT)).await?;
+    let (all_gone, delete_cpu) = (started.elapsed(), operator.cpu()?.saturating_sub(before));
+    let (_, peak) = operator.memory()?;
+    operator.stop().await?;
+    server.stop().await?;
+    Ok(Figures { all_ready, to_ready, cpu, idle_cpu, resident, peak, writes, relabelled, relabel_cpu, all_gone, delete_cpu })
+}
+
+impl Figures {
+    fn print(mut self, name: &str, floor: Option<Duration>, options: &Options) {
+        let times_floor =
+            floor.map(|floor| format!(" ({:.2} x floor)", self.all_ready.as_secs_f64() / floor.as_secs_f64())).unwrap_or_default();
+        println!("{name}:");
+        println!("  all ready after {}{times_floor}", seconds(self.all_ready));
+        println!(
+            "  creation to ready p50 {} p99 {}",
+            seconds(percentile(&mut self.to_ready, 50)),
+            seconds(percentile(&mut self.to_ready, 99))
+        );
+        println!("  CPU until ready {}, idle {} in {} s", seconds(self.cpu), seconds(self.idle_cpu), options.idle_seconds);
+        println!("  resident {}, peak {}", mib(self.resident), mib(self.peak));
+        if let Some(writes) = self.writes {
+            #[allow(clippy::cast_precision_loss)] // for people
+            let each = writes as f64 / options.clusters.max(1) as f64;
+            println!("  {each:.1} API writes a cluster, its Pods and Services among them");
+        }
+        println!("  a label on every cluster: quiet after {}, CPU {}", seconds(self.relabelled), seconds(self.relabel_cpu));
+        println!("  all deleted: gone after {}, CPU {}", seconds(self.all_gone), seconds(self.delete_cpu));
+    }
+}
+
+/// Time that the measurement itself is made of.
+async fn pause(length: u64) -> Result<()> {
+    tokio::time::sleep(Duration::from_secs(length)).await;
+    Ok(())
+}
+
+async fn relabel(clusters: &Api<RayCluster>, names: &[String]) -> Result<()> {
+    stream::iter(names)
+        .map(|name| async move {
+            let patch = json!({"metadata": {"labels": {"team": "blue"}}});
+            clusters.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
+        })
+        .buffer_unordered(PARALLEL)
+        .try_collect::<Vec<()>>()
+        .await?;
+    Ok(())
+}
+
+/// A RayCluster such as people write, without anything special.
+fn cluster(name: &str, workers: usize) -> Result<RayCluster> {
+    let template = |container: &str| {
+        json!({"spec": {"containers": [{
+            "name": container,
+            "image": "rayproject/ray:2.56.0",
+            "resources": {"limits": {"cpu": "1", "memory": "2Gi"}, "requests": {"cpu": "1", "memory": "2Gi"}},
+        }]}})
+    };
+    Ok(serde_json::from_value(json!({
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "rayVersion": "2.56.0",
+            "headGroupSpec": {"rayStartParams": {}, "template": template("ray-head")},
+            "workerGroupSpecs": [{
+                "groupName": "workers", "replicas": workers, "minReplicas": 0, "maxReplicas": 10,
+                "rayStartParams": {}, "template": template("ray-worker"),
+            }],
+        },
+    }))?)
+}
+
+fn work_tree() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).map_or(here.clone(), PathBuf::from)
+}

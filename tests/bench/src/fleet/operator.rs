@@ -1,0 +1,100 @@
+//! An operator as a process of this machine.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use testcluster::api::ApiServer;
+use tokio::process::{Child, Command};
+
+use crate::measure::Watched;
+
+/// A running operator.
+pub(super) struct Operator {
+    child: Child,
+    watched: Watched,
+    metrics: u16,
+}
+
+impl Operator {
+    /// Starts `program` with flags that every operator for these kinds takes, and waits until it is ready.
+    pub(super) async fn start(server: &ApiServer, program: &Path) -> Result<Self> {
+        let (metrics, health) = (free_port()?, free_port()?);
+        let log = std::fs::File::create(server.dir().join("operator.log")).context("creating the operator's log")?;
+        let child = Command::new(program)
+            .arg("--kubeconfig")
+            .arg(server.kubeconfig_path())
+            .arg("--enable-leader-election=false")
+            .arg("--reconcile-concurrency=10")
+            .arg(format!("--metrics-addr=127.0.0.1:{metrics}"))
+            .arg(format!("--health-probe-bind-address=127.0.0.1:{health}"))
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("starting {}", program.display()))?;
+        let watched = Watched(child.id().context("the operator has ended already")?);
+        let operator = Self { child, watched, metrics };
+        testcluster::wait::until("the operator's readiness", Duration::from_secs(30), || async {
+            Ok(get(health, "/readyz").await.ok().map(drop))
+        })
+        .await?;
+        Ok(operator)
+    }
+
+    pub(super) fn cpu(&self) -> Result<Duration> {
+        self.watched.cpu()
+    }
+
+    pub(super) fn memory(&self) -> Result<(u64, u64)> {
+        self.watched.memory()
+    }
+
+    /// API writes so far, by our own metric.
+    pub(super) async fn writes(&self) -> Result<u64> {
+        let text = get(self.metrics, "/metrics").await?;
+        let values = text.lines().filter(|line| line.starts_with("kuberay_api_writes_total")).filter_map(|line| line.rsplit(' ').next());
+        let total: f64 = values.filter_map(|value| value.parse::<f64>().ok()).sum();
+        if total == 0.0 {
+            bail!("the operator does not count its writes");
+        }
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a count
+        Ok(total as u64)
+    }
+
+    /// Waits until the operator has used next to no CPU for two seconds.
+    pub(super) async fn wait_quiet(&self, limit: Duration) -> Result<()> {
+        let deadline = Instant::now() + limit;
+        let mut ticks = tokio::time::interval(Duration::from_secs(2));
+        ticks.tick().await;
+        let mut last = self.cpu()?;
+        while Instant::now() < deadline {
+            ticks.tick().await;
+            let now = self.cpu()?;
+            if now.saturating_sub(last) < Duration::from_millis(30) {
+                return Ok(());
+            }
+            last = now;
+        }
+        bail!("the operator is still busy after {} s", limit.as_secs())
+    }
+
+    pub(super) async fn stop(mut self) -> Result<()> {
+        self.child.kill().await.context("stopping the operator")
+    }
+}
+
+fn free_port() -> Result<u16> {
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// Body of an answer 200 from a port of this machine.
+async fn get(port: u16, path: &str) -> Result<String> {
+    use http_body_util::{BodyExt, Empty};
+    let client = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new()).build_http::<Empty<bytes::Bytes>>();
+    let answer = client.get(format!("http://127.0.0.1:{port}{path}").parse()?).await?;
+    if !answer.status().is_success() {
+        bail!("{path} answers {}", answer.status());
+    }
+    Ok(String::from_utf8_lossy(&answer.into_body().collect().await?.to_bytes()).into_owned())
+}
