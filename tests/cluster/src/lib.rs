@@ -1,6 +1,7 @@
 //! A Kubernetes cluster for tests and demos, made of programs that package registries serve.
 //!
 //! * [`api`]: etcd, API server and controller-manager; many side by side; a few seconds each.
+//! * [`node`]: these and one real node with containers, Services and DNS; one a machine.
 //!
 //! What has to be built or downloaded goes into a cache outside the work tree, see [`cache`].
 
@@ -8,7 +9,9 @@ pub mod api;
 pub mod cache;
 mod control_plane;
 pub mod fetch;
+pub mod image;
 mod kubeconfig;
+pub mod node;
 pub mod pki;
 pub mod platform;
 mod ports;

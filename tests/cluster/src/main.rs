@@ -1,12 +1,10 @@
 //! `testcluster`: the test cluster from the command line.
 
+mod commands;
+
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
-use testcluster::{
-    api::{self, ApiServer, FakeNodes},
-    progress::Progress,
-};
 
 /// A Kubernetes cluster for tests and demos, made of programs that package registries serve.
 #[derive(Parser)]
@@ -27,48 +25,65 @@ enum Command {
         #[arg(long, value_name = "COUNT")]
         fake_nodes: Option<u32>,
     },
-    /// List what earlier runs left behind; exit with 1 if there is anything.
+    /// Start a cluster with one real node and leave it running.
+    Up {
+        /// CPUs that the node says it has (default: the machine's, and at least 4).
+        #[arg(long, value_name = "COUNT")]
+        cpus: Option<u32>,
+        /// Image archive to load; may be given several times.
+        #[arg(long, value_name = "TAR")]
+        image: Vec<PathBuf>,
+        /// Do not load the Ray image.
+        #[arg(long)]
+        without_ray: bool,
+    },
+    /// End the cluster that `up` started and remove everything of it.
+    Down,
+    /// Say whether the cluster runs, and with what.
+    Status,
+    /// Print lines for a shell: eval "$(testcluster env)".
+    Env,
+    /// Run kubectl against the cluster.
+    #[command(trailing_var_arg = true)]
+    Kubectl {
+        /// Arguments of kubectl.
+        #[arg(allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Run helm against the cluster.
+    #[command(trailing_var_arg = true)]
+    Helm {
+        /// Arguments of helm.
+        #[arg(allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Load an image archive into the node.
+    LoadImage {
+        /// The archive, as `docker save` writes it.
+        archive: PathBuf,
+    },
+    /// Stop a container through the container runtime, as `crictl stop` does.
+    StopContainer {
+        /// The container's id, with or without `containerd://`.
+        id: String,
+    },
+    /// Make the archive of an image and print its path.
+    Image {
+        /// Which one.
+        #[arg(value_enum)]
+        which: commands::Which,
+    },
+    /// List what earlier runs left behind, or a running cluster has in use; exit with 1 if there is anything.
     Leftovers,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(Arguments::parse().command).await {
+    match commands::run(Arguments::parse().command).await {
         Ok(code) => code,
         Err(error) => {
             eprintln!("testcluster: {error:#}");
             ExitCode::from(2)
         }
     }
-}
-
-async fn run(command: Command) -> anyhow::Result<ExitCode> {
-    match command {
-        Command::Api { apply, fake_nodes } => run_api(apply, fake_nodes).await,
-        Command::Leftovers => {
-            let lines = api::leftovers();
-            lines.iter().for_each(|line| println!("{line}"));
-            Ok(if lines.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-        }
-    }
-}
-
-async fn run_api(manifests: Vec<PathBuf>, fake_nodes: Option<u32>) -> anyhow::Result<ExitCode> {
-    let options = api::Options {
-        manifests,
-        scheduler: fake_nodes.is_some(),
-        fake_nodes: fake_nodes.map(|count| FakeNodes { count, ..FakeNodes::default() }),
-        progress: Progress::stderr(),
-        ..api::Options::default()
-    };
-    // Dropped half way, an instance is cleaned up by its guard.
-    let server = tokio::select! {
-        server = ApiServer::start(options) => server?,
-        interrupted = testcluster::interrupted() => return interrupted.map(|()| ExitCode::FAILURE),
-    };
-    println!("export KUBECONFIG={}", server.kubeconfig_path().display());
-    eprintln!("running; Ctrl-C ends it");
-    testcluster::interrupted().await?;
-    server.stop().await?;
-    Ok(ExitCode::SUCCESS)
 }

@@ -37,6 +37,7 @@ use crate::{
 use instance::Instance;
 
 pub use fake_nodes::FakeNodes;
+pub(crate) use fake_nodes::ready as node_ready;
 pub use instance::leftovers;
 
 /// Keeps an instance's folder (logs, keys, data) after it has stopped, to look into a failure.

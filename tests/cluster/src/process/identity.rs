@@ -16,10 +16,10 @@ pub struct Identity {
 
 /// What is needed of `/proc/PID/stat`.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Stat {
-    pub(crate) state: char,
-    pub(crate) parent: i32,
-    pub(crate) start: u64,
+struct Stat {
+    state: char,
+    parent: i32,
+    start: u64,
 }
 
 impl Identity {
@@ -63,8 +63,15 @@ impl FromStr for Identity {
 }
 
 /// Reads `/proc/PID/stat`.
-pub(crate) fn stat(pid: i32) -> Option<Stat> {
+fn stat(pid: i32) -> Option<Stat> {
     fs::read_to_string(format!("/proc/{pid}/stat")).ok().as_deref().and_then(parse_stat)
+}
+
+/// The children of a process, those of all its threads.
+pub(crate) fn children_of(parent: i32) -> Vec<Identity> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid: i32| stat(pid).filter(|stat| stat.parent == parent).map(|stat| Identity { pid, start: stat.start })).collect()
 }
 
 /// The fields after the program's name, which may itself hold spaces and parentheses.

@@ -13,6 +13,7 @@ pub use daemon::Daemon;
 pub(crate) use daemon::{kill_group, recorded};
 pub(crate) use guard::Guard;
 pub use identity::Identity;
+pub(crate) use identity::children_of;
 
 /// Lines of a failed program's output that its error shows.
 const TAIL: usize = 20;
