@@ -57,3 +57,33 @@ pub async fn remove_chart(shell: &Shell) -> Result<()> {
         .await?;
     Ok(())
 }
+
+/// One of the two programs, by the labels of its Pods.
+#[derive(Clone, Copy, Debug)]
+pub enum Installed {
+    /// The operator.
+    Operator,
+    /// The webhook; all of its replicas.
+    Webhook,
+}
+
+/// Kills a program's containers as `kill -9` does. The kubelet starts them again.
+///
+/// # Errors
+/// When there is none.
+pub async fn kill(node: &Node, shell: &Shell, program: Installed) -> Result<()> {
+    let name = match program {
+        Installed::Operator => "kuberay-operator",
+        Installed::Webhook => "kuberay-operator-webhook",
+    };
+    let line = format!(
+        "kubectl get pods -l app.kubernetes.io/name={name} -o jsonpath='{{range .items[*]}}{{.status.containerStatuses[0].containerID}}{{\"\\n\"}}{{end}}'"
+    );
+    let ids = shell.quiet(&line).await?;
+    anyhow::ensure!(!ids.is_empty(), "no Pod of {name} runs");
+    shell.say(&format!("$ # kill -9 {name}"));
+    for id in ids.lines() {
+        node.stop_container(id).await?;
+    }
+    Ok(())
+}

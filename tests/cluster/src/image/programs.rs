@@ -32,11 +32,11 @@ impl Program {
         }
     }
 
-    /// The workspace's crate that builds it.
-    fn crate_name(self) -> &'static str {
+    /// Name of the program inside the image. The operator's is the one that KubeRay's chart calls, so that values which name it go on working.
+    fn path(self) -> &'static str {
         match self {
-            Self::Operator => "operator",
-            Self::Webhook => "webhook",
+            Self::Operator => "manager",
+            Self::Webhook => "kuberay-webhook",
         }
     }
 
@@ -65,12 +65,13 @@ pub async fn program(program: Program, progress: &Progress) -> Result<PathBuf> {
             "--locked",
             "--target",
             &target,
-            "--package",
-            program.crate_name(),
-            "--bin",
-            program.name(),
+            // Both at once: alone, each would build their dependencies with other features.
+            "--package=operator",
+            "--package=webhook",
+            "--bin=kuberay-operator",
+            "--bin=kuberay-webhook",
         ]);
-    progress.step(&format!("building {}", program.name()), process::run(&mut cargo)).await?;
+    progress.step("building both programs", process::run(&mut cargo)).await?;
     let target_dir = target_dir(&workspace);
     let images = target_dir.join("images");
     fs::create_dir_all(&images).with_context(|| format!("creating {}", images.display()))?;
@@ -92,11 +93,11 @@ pub fn package(program: Program, binary: &Path, archive: &Path) -> Result<()> {
     let entries = vec![
         // A place for those who mount a Secret or ask for a temporary file; read-only roots mount over it.
         folder("tmp", 0o1777, 0),
-        Entry { path: program.name().to_owned(), mode: 0o755, owner: 0, contents: Some(contents) },
+        Entry { path: program.path().to_owned(), mode: 0o755, owner: 0, contents: Some(contents) },
     ];
     let config = Config {
         user: format!("{USER}:{USER}"),
-        entrypoint: vec![format!("/{}", program.name())],
+        entrypoint: vec![format!("/{}", program.path())],
         environment: vec!["PATH=/".to_owned()],
         directory: "/".to_owned(),
         ..Config::default()
