@@ -2,6 +2,7 @@
 
 mod fleet;
 mod measure;
+mod webhook;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,11 +20,16 @@ struct Arguments {
 enum Command {
     /// RayClusters on fake nodes at a real API server.
     Fleet(fleet::Options),
+    /// Reviews over TLS.
+    Webhook(webhook::Options),
     /// All of them, at their usual sizes.
     All {
         /// Operator to put beside ours.
         #[arg(long, env = "PEER_OPERATOR")]
         peer_operator: Option<PathBuf>,
+        /// Webhook to put beside ours, running already: HOST:PORT/PATH.
+        #[arg(long, env = "PEER_WEBHOOK")]
+        peer_webhook: Option<String>,
     },
 }
 
@@ -32,7 +38,8 @@ async fn main() -> ExitCode {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let result = match Arguments::parse().command {
         Command::Fleet(options) => fleet::run(&options).await,
-        Command::All { peer_operator } => fleet::run(&fleet::Options { peer_operator, ..fleet::Options::default() }).await,
+        Command::Webhook(options) => webhook::run(&options).await,
+        Command::All { peer_operator, peer_webhook } => all(peer_operator, peer_webhook).await,
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -41,4 +48,15 @@ async fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+async fn all(peer_operator: Option<PathBuf>, peer_webhook: Option<String>) -> anyhow::Result<()> {
+    webhook::run(&webhook::Options { peer: peer_webhook, ..webhook::Options::default() }).await?;
+    fleet::run(&fleet::Options { peer_operator, ..fleet::Options::default() }).await
+}
+
+/// The root of the work tree.
+fn work_tree() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).map_or(here.clone(), PathBuf::from)
 }

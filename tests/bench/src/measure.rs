@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 /// Clock ticks of `/proc/PID/stat` in a second; Linux shows user space 100 whatever the kernel's own rate.
 const TICKS: u64 = 100;
@@ -59,4 +59,26 @@ pub(crate) fn percentile(durations: &mut [Duration], percent: usize) -> Duration
 /// A duration in seconds with one digit behind the point.
 pub(crate) fn seconds(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())
+}
+
+/// A port of this machine that nobody listens on.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn free_port() -> Result<u16> {
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// Body of a successful answer from a port of this machine.
+///
+/// # Errors
+/// When there is no answer, or one that is not a success.
+pub(crate) async fn get(port: u16, path: &str) -> Result<String> {
+    use http_body_util::{BodyExt, Empty};
+    let client = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new()).build_http::<Empty<bytes::Bytes>>();
+    let answer = client.get(format!("http://127.0.0.1:{port}{path}").parse()?).await?;
+    if !answer.status().is_success() {
+        bail!("{path} answers {}", answer.status());
+    }
+    Ok(String::from_utf8_lossy(&answer.into_body().collect().await?.to_bytes()).into_owned())
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use testcluster::api::ApiServer;
 use tokio::process::{Child, Command};
 
-use crate::measure::Watched;
+use crate::measure::{Watched, free_port, get};
 
 /// A running operator.
 pub(super) struct Operator {
@@ -82,19 +82,4 @@ impl Operator {
     pub(super) async fn stop(mut self) -> Result<()> {
         self.child.kill().await.context("stopping the operator")
     }
-}
-
-fn free_port() -> Result<u16> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
-}
-
-/// Body of an answer 200 from a port of this machine.
-async fn get(port: u16, path: &str) -> Result<String> {
-    use http_body_util::{BodyExt, Empty};
-    let client = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new()).build_http::<Empty<bytes::Bytes>>();
-    let answer = client.get(format!("http://127.0.0.1:{port}{path}").parse()?).await?;
-    if !answer.status().is_success() {
-        bail!("{path} answers {}", answer.status());
-    }
-    Ok(String::from_utf8_lossy(&answer.into_body().collect().await?.to_bytes()).into_owned())
 }
