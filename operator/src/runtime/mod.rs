@@ -10,11 +10,13 @@ mod context;
 pub mod controller;
 pub mod events;
 pub mod key;
+pub mod lease;
 pub mod metrics;
 pub mod pod_view;
 pub mod queue;
 mod trim;
 pub mod views;
+pub mod watch;
 
 pub use context::{Context, DashboardAccess, Owned, Parts, Queued, Queues};
 pub use controller::{Failure, Next, Reconciler, Retry, run_controller};

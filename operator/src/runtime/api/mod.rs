@@ -5,15 +5,18 @@
 
 mod calls;
 mod error;
+mod mirrored;
 mod objects;
 mod ownership;
 mod status;
 #[cfg(test)]
 mod tests;
+mod wake;
 
 pub use calls::Calls;
 pub use error::ApiError;
-pub use objects::{Created, Deleted, Ensured, Mirrored};
+pub use mirrored::Mirrored;
+pub use objects::{Created, Deleted, Ensured};
 pub use ownership::{controller_of, is_controlled_by};
 pub use status::{StatusWrite, merge_diff};
 

@@ -5,66 +5,16 @@ use std::{
     sync::Arc,
 };
 
-use k8s_openapi::{
-    api::{
-        batch::v1::Job,
-        core::v1::{PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount},
-        networking::v1::Ingress,
-        rbac::v1::{Role, RoleBinding},
-    },
-    apimachinery::pkg::apis::meta::v1::ObjectMeta,
-};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Resource,
     api::{DeleteParams, Patch},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
-use shared::api::{RayCluster, RayCronJob, RayJob};
 
-use super::{ApiError, FIELD_MANAGER, calls::Target, controller_of};
-use crate::runtime::{
-    Context,
-    cache::{Cache, Kept, Lazy},
-    pod_view::PodView,
-    views::{JobView, Meta, ServiceView},
-};
-
-/// A kind that the operator writes and keeps a cache of.
-pub trait Mirrored: Resource<DynamicType = ()> {
-    /// What is kept of it.
-    type View: Kept;
-
-    /// Where it is kept.
-    fn cache(context: &Context) -> &Cache<Self::View>;
-}
-
-macro_rules! mirrored {
-    ($($kind:ty => $view:ty, |$context:ident| $cache:expr;)+) => {$(
-        impl Mirrored for $kind {
-            type View = $view;
-
-            fn cache($context: &Context) -> &Cache<$view> {
-                $cache
-            }
-        }
-    )+};
-}
-
-mirrored! {
-    Pod => PodView, |context| &context.pods;
-    Job => JobView, |context| &context.batch_jobs;
-    Service => ServiceView, |context| &context.services;
-    ServiceAccount => Meta<ServiceAccount>, |context| &context.owned.service_accounts;
-    Role => Meta<Role>, |context| &context.owned.roles;
-    RoleBinding => Meta<RoleBinding>, |context| &context.owned.role_bindings;
-    Secret => Meta<Secret>, |context| &context.owned.secrets;
-    PersistentVolumeClaim => Meta<PersistentVolumeClaim>, |context| &context.owned.claims;
-    Ingress => Meta<Ingress>, |context| &context.owned.ingresses;
-    RayCluster => Lazy<RayCluster>, |context| context.clusters.cache();
-    RayJob => Lazy<RayJob>, |context| context.jobs.cache();
-    RayCronJob => Lazy<RayCronJob>, |context| context.cron_jobs.cache();
-}
+use super::{ApiError, FIELD_MANAGER, Mirrored, calls::Target, controller_of};
+use crate::runtime::Context;
 
 /// What became of a create.
 #[derive(Clone, Debug)]
@@ -115,7 +65,7 @@ impl Context {
     /// When the call fails for any reason but an object of the same name. If [`ApiError::is_outcome_unknown`], the object may exist.
     pub async fn create<K: Mirrored + Serialize>(&self, object: &K) -> Result<Created<K::View>, ApiError> {
         match self.calls.create::<K, K::View>(object).await {
-            Ok(made) => Ok(Created::New(K::cache(self).observe(made))),
+            Ok(made) => Ok(Created::New(self.observe::<K>(made))),
             Err(error) if error.is_already_exists() => Ok(Created::Exists),
             Err(error) => Err(error),
         }
@@ -181,7 +131,7 @@ impl Context {
         let form = |error| ApiError::form(("apply", K::kind(&()).into_owned(), target.namespace.to_owned(), target.name.to_owned()), error);
         let view: K::View = serde_json::from_value(answer).map_err(form)?;
         let unchanged = view.meta().resource_version == known.resource_version;
-        let object = K::cache(self).observe(view);
+        let object = self.observe::<K>(view);
         K::cache(self).set_verified(&object, fingerprint);
         Ok(if unchanged { Ensured::Unchanged(object) } else { Ensured::Updated(object) })
     }
@@ -199,7 +149,7 @@ impl Context {
                 let view = serde_json::from_value::<K::View>(answer).ok();
                 if let Some(view) = view.filter(|view| view.meta().uid.as_deref() == Some(uid) && view.meta().deletion_timestamp.is_some())
                 {
-                    K::cache(self).observe(view);
+                    self.observe::<K>(view);
                 }
                 Ok(Deleted::Begun)
             }
@@ -224,7 +174,18 @@ impl Context {
             meta.insert("resourceVersion".to_owned(), json!(known.resource_version));
         }
         let view: K::View = self.calls.patch::<K, _, _>(&target, None, &Patch::Merge(changes)).await?;
-        Ok(K::cache(self).observe(view))
+        Ok(self.observe::<K>(view))
+    }
+}
+
+impl Context {
+    /// Takes in the answer to an own write.
+    pub(super) fn observe<K: Mirrored>(&self, answer: K::View) -> Arc<K::View> {
+        let (object, change) = K::cache(self).observe(answer);
+        if let Some(change) = change {
+            K::wake_others(&self.queues, &change);
+        }
+        object
     }
 }
 

@@ -44,7 +44,7 @@ impl Context {
             "status": difference,
         });
         let written: Lazy<T> = self.calls.patch::<T, _, _>(&target, Some("status"), &Patch::Merge(body)).await?;
-        let seen = T::cache(self).observe(written);
+        let seen = self.observe::<T>(written);
         Ok(StatusWrite::Written(seen.decode().ok().map(Arc::new)))
     }
 }

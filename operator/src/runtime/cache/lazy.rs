@@ -151,6 +151,9 @@ impl<T: Root> Kept for Lazy<T> {
     }
 }
 
+/// How many faulty objects are remembered as logged. Beyond that, faults may be logged again.
+const MOST_LOGGED: usize = 1000;
+
 /// A cache of Ray objects, decoded on each read.
 pub struct Roots<T> {
     cache: Cache<Lazy<T>>,
@@ -191,11 +194,6 @@ impl<T: Root> Roots<T> {
         self.cache.in_group(namespace, group).iter().map(|object| self.decode(object)).collect()
     }
 
-    /// Takes in the answer to an own create or update, see [`Cache::observe`].
-    pub fn observe(&self, object: Lazy<T>) -> Result<Arc<T>, Undecodable> {
-        self.decode(&self.cache.observe(object))
-    }
-
     /// The cache beneath: for waiting, counting and watching.
     pub fn cache(&self) -> &Cache<Lazy<T>> {
         &self.cache
@@ -205,6 +203,9 @@ impl<T: Root> Roots<T> {
         object.decode().map(Arc::new).inspect_err(|fault| {
             let version = object.metadata.resource_version.clone();
             let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+            if logged.len() >= MOST_LOGGED {
+                logged.clear();
+            }
             if logged.insert(ObjectKey::of(object), version.clone()) != Some(version) {
                 tracing::error!(kind = %fault.kind, namespace = %fault.namespace, name = %fault.name, "{fault}");
             }

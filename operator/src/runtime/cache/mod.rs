@@ -22,8 +22,8 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 pub use lazy::{Lazy, Root, Roots, Undecodable};
-use state::State;
-pub use state::{Change, Event, Scope};
+pub use state::{Change, Scope};
+use state::{ListEnd, State};
 
 use super::key::ObjectKey;
 
@@ -85,8 +85,9 @@ impl<T: Kept> Cache<T> {
         self.len() == 0
     }
 
-    /// Takes in the answer to an own create or update. An answer that the watch has overtaken is ignored.
-    pub fn observe(&self, mut object: T) -> Arc<T> {
+    /// Takes in the answer to an own create or update, unless the watch has overtaken it. Returns the object as it is known now, and
+    /// what changed by it.
+    pub fn observe(&self, mut object: T) -> (Arc<T>, Option<Change<T>>) {
         object.trim();
         self.state().observe(object)
     }
@@ -117,17 +118,43 @@ impl<T: Kept> Cache<T> {
         let _ = self.shared.ready.subscribe().wait_for(|ready| *ready).await;
     }
 
-    /// Takes in one event of the watch over `scope` and tells what changed by it.
-    pub fn apply(&self, scope: &Scope, event: Event<T>) -> Vec<Change<T>> {
-        let (changes, complete) = {
+    /// The watch over `scope` begins to list.
+    pub(super) fn list_begins(&self, scope: &Scope) {
+        self.state().list_begins(scope);
+    }
+
+    /// The list of the watch over `scope` names an object.
+    pub(super) fn listed(&self, scope: &Scope, mut object: T) -> Option<Change<T>> {
+        object.trim();
+        self.state().listed(scope, object)
+    }
+
+    /// The list of the watch over `scope` is complete.
+    pub(super) fn list_ends(&self, scope: &Scope) -> ListEnd<T> {
+        let (end, complete) = {
             let mut state = self.state();
-            let changes = state.apply(scope, event);
-            (changes, state.is_complete())
+            (state.list_ends(scope), state.is_complete())
         };
         if complete {
             self.shared.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
         }
-        changes
+        end
+    }
+
+    /// A watch tells that an object is new or changed.
+    pub(super) fn applied(&self, mut object: T) -> Option<Change<T>> {
+        object.trim();
+        self.state().applied(object)
+    }
+
+    /// A watch tells that an object is gone.
+    pub(super) fn deleted(&self, object: &T) -> Option<Change<T>> {
+        self.state().deleted(object)
+    }
+
+    /// Whether an object of this uid is known only from an own write.
+    pub(super) fn is_untold(&self, key: &ObjectKey, uid: &str) -> bool {
+        self.state().is_untold(key, uid)
     }
 
     fn state(&self) -> MutexGuard<'_, State<T>> {

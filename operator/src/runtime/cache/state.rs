@@ -26,21 +26,6 @@ impl Scope {
     }
 }
 
-/// What a watch tells.
-#[derive(Clone, Debug)]
-pub enum Event<T> {
-    /// A list of everything in scope begins.
-    ListBegins,
-    /// An element of the list.
-    Listed(T),
-    /// The list is complete.
-    ListEnds,
-    /// An object is new or changed.
-    Applied(T),
-    /// An object is gone.
-    Deleted(T),
-}
-
 /// What an event changed.
 #[derive(Clone, Debug)]
 pub enum Change<T> {
@@ -74,6 +59,18 @@ struct Entry<T> {
     touched: u64,
     /// Fingerprint of the wanted object that this version was found to be as.
     verified: Option<u64>,
+    /// Whether a watch has told of this object, rather than the answer to an own write.
+    told: bool,
+}
+
+/// What the end of a list brings.
+pub(in crate::runtime) struct ListEnd<T> {
+    /// Objects that are gone.
+    pub(in crate::runtime) gone: Vec<Change<T>>,
+    /// Objects that are known from own writes alone, and that the list did not name. Either they are newer than the list (which the
+    /// API server may serve from a cache that lags behind), and the watch will tell of them, or they were deleted before the list
+    /// was made, and nobody will ever tell.
+    pub(in crate::runtime) doubtful: Vec<Arc<T>>,
 }
 
 /// How many deletions are remembered. Only those of the last moments matter: an own create whose answer arrives after the watch
@@ -130,33 +127,46 @@ impl<T: Kept> State<T> {
         self.missing.is_empty()
     }
 
-    pub(super) fn apply(&mut self, scope: &Scope, event: Event<T>) -> Vec<Change<T>> {
-        match event {
-            Event::ListBegins => {
-                self.lists += 1;
-                self.current.insert(scope.clone(), self.lists);
-                Vec::new()
-            }
-            Event::Listed(object) => self.listed(scope, object).into_iter().collect(),
-            Event::ListEnds => self.list_ends(scope),
-            Event::Applied(object) => {
-                let key = ObjectKey::of(&object);
-                if self.is_overtaken(&key, &object) { Vec::new() } else { self.set(key, object).into_iter().collect() }
-            }
-            Event::Deleted(object) => self.deleted(&object).into_iter().collect(),
-        }
+    pub(super) fn list_begins(&mut self, scope: &Scope) {
+        self.lists += 1;
+        self.current.insert(scope.clone(), self.lists);
     }
 
-    /// Stores the answer to an own write unless something newer is known, and returns what is known now.
-    pub(super) fn observe(&mut self, object: T) -> Arc<T> {
+    pub(super) fn list_ends(&mut self, scope: &Scope) -> ListEnd<T> {
+        self.missing.remove(scope);
+        let list = self.current.get(scope).copied().unwrap_or_default();
+        let in_scope = || self.objects.iter().filter(|(key, _)| scope.covers(key));
+        let doubtful = in_scope().filter(|(_, entry)| !entry.told).map(|(_, entry)| Arc::clone(&entry.object)).collect();
+        let unseen = in_scope().filter(|(_, entry)| entry.told && entry.touched < list).map(|(key, _)| key.clone());
+        let unseen: Vec<ObjectKey> = unseen.collect();
+        let gone = unseen.iter().filter_map(|key| self.remove(key)).map(|old| Change::Gone { old }).collect();
+        ListEnd { gone, doubtful }
+    }
+
+    pub(super) fn applied(&mut self, object: T) -> Option<Change<T>> {
+        let key = ObjectKey::of(&object);
+        if self.is_overtaken(&key, &object) {
+            self.told(&key, &object);
+            return None;
+        }
+        self.set(key, object, true)
+    }
+
+    /// Stores the answer to an own write unless something newer is known. Returns what is known now, and what changed by it.
+    pub(super) fn observe(&mut self, object: T) -> (Arc<T>, Option<Change<T>>) {
         let key = ObjectKey::of(&object);
         let deleted = object.meta().uid.as_deref().is_some_and(|uid| self.tombstones.contains(&self.hasher.hash_one(uid)));
         if deleted || self.is_overtaken(&key, &object) {
-            return self.get(&key).unwrap_or_else(|| Arc::new(object));
+            return (self.get(&key).unwrap_or_else(|| Arc::new(object)), None);
         }
         let object = Arc::new(object);
-        self.store(key, Arc::clone(&object));
-        object
+        let old = self.store(key, Arc::clone(&object), false);
+        (Arc::clone(&object), changed(old, object))
+    }
+
+    /// Whether an object of this uid is known only from an own write.
+    pub(super) fn is_untold(&self, key: &ObjectKey, uid: &str) -> bool {
+        self.objects.get(key).is_some_and(|entry| !entry.told && entry.object.meta().uid.as_deref() == Some(uid))
     }
 
     pub(super) fn forget(&mut self, key: &ObjectKey, uid: &str) {
@@ -177,22 +187,25 @@ impl<T: Kept> State<T> {
 
     /// A list may be older than what the watch or an own write told while it was on its way; anything else it says is right, even
     /// if its versions have gone back because the cluster was restored from a backup.
-    fn listed(&mut self, scope: &Scope, object: T) -> Option<Change<T>> {
+    pub(super) fn listed(&mut self, scope: &Scope, object: T) -> Option<Change<T>> {
         let key = ObjectKey::of(&object);
         let list = self.current.get(scope).copied().unwrap_or_default();
         let touched_since = self.objects.get(&key).is_some_and(|entry| entry.touched >= list);
-        if touched_since && self.is_overtaken(&key, &object) { None } else { self.set(key, object) }
+        if touched_since && self.is_overtaken(&key, &object) {
+            self.told(&key, &object);
+            return None;
+        }
+        self.set(key, object, true)
     }
 
-    fn list_ends(&mut self, scope: &Scope) -> Vec<Change<T>> {
-        self.missing.remove(scope);
-        let list = self.current.get(scope).copied().unwrap_or_default();
-        let unseen: Vec<ObjectKey> =
-            self.objects.iter().filter(|(key, entry)| entry.touched < list && scope.covers(key)).map(|(key, _)| key.clone()).collect();
-        unseen.iter().filter_map(|key| self.remove(key)).map(|old| Change::Gone { old }).collect()
+    /// A watch has told of an older version of the object, so it will tell of its end, too.
+    fn told(&mut self, key: &ObjectKey, object: &T) {
+        if let Some(entry) = self.objects.get_mut(key).filter(|entry| entry.object.meta().uid == object.meta().uid) {
+            entry.told = true;
+        }
     }
 
-    fn deleted(&mut self, object: &T) -> Option<Change<T>> {
+    pub(super) fn deleted(&mut self, object: &T) -> Option<Change<T>> {
         let key = ObjectKey::of(object);
         let uid = object.meta().uid.as_deref();
         if let Some(uid) = uid {
@@ -211,13 +224,16 @@ impl<T: Kept> State<T> {
         }
     }
 
-    fn set(&mut self, key: ObjectKey, object: T) -> Option<Change<T>> {
+    fn set(&mut self, key: ObjectKey, object: T, told: bool) -> Option<Change<T>> {
         let new = Arc::new(object);
-        let old = self.store(key, Arc::clone(&new));
-        if old.as_ref().is_some_and(|old| !new.differs(old)) { None } else { Some(Change::Set { old, new }) }
+        let old = self.store(key, Arc::clone(&new), told);
+        changed(old, new)
     }
 
-    fn store(&mut self, key: ObjectKey, object: Arc<T>) -> Option<Arc<T>> {
+    fn store(&mut self, key: ObjectKey, object: Arc<T>, told: bool) -> Option<Arc<T>> {
+        let before = self.objects.get(&key).filter(|entry| entry.object.meta().uid == object.meta().uid);
+        let told = told || before.is_some_and(|entry| entry.told);
+        let verified = before.filter(|entry| is_same_version(&*entry.object, &*object)).and_then(|entry| entry.verified);
         let old = self.objects.get(&key).map(|entry| Arc::clone(&entry.object));
         if let Some(old) = &old
             && (self.index)(old) != (self.index)(&object)
@@ -228,9 +244,7 @@ impl<T: Kept> State<T> {
             let group = ObjectKey::new(key.namespace.clone(), group);
             self.groups.entry(group).or_default().insert(key.name.clone(), Arc::clone(&object));
         }
-        let same_version = old.as_ref().is_some_and(|old| is_same_version(&**old, &*object));
-        let verified = self.objects.get(&key).and_then(|entry| entry.verified).filter(|_| same_version);
-        self.objects.insert(key, Entry { object, touched: self.lists, verified });
+        self.objects.insert(key, Entry { object, touched: self.lists, verified, told });
         old
     }
 
@@ -262,6 +276,10 @@ impl<T: Kept> State<T> {
             }
         }
     }
+}
+
+fn changed<T: Kept>(old: Option<Arc<T>>, new: Arc<T>) -> Option<Change<T>> {
+    if old.as_ref().is_some_and(|old| !new.differs(old)) { None } else { Some(Change::Set { old, new }) }
 }
 
 /// Resource versions of one kind grow with time and can be compared as numbers (Kubernetes says so since 1.35, and it has always
