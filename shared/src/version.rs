@@ -34,10 +34,16 @@ impl RayVersion {
     /// The version in the tag of an image reference such as `rayproject/ray:2.53.0-py311-gpu`, with its text as it can be
     /// written to `rayVersion` (numbers and a directly following release suffix: `2.53.0`, `2.53.0rc1`).
     ///
-    /// Only a tag that names all three numbers counts: `2031.2` on somebody's own image is a date, not a Ray version.
+    /// Only an image with the word `ray` in its name and a tag of three numbers counts: `2.53.1` on somebody's application is
+    /// the application's own version.
     pub fn of_image(image: &str) -> Option<(Self, &str)> {
         let reference = image.split_once('@').map_or(image, |(name, _digest)| name);
-        let tag = reference.rsplit_once('/').map_or(reference, |(_, last)| last).split_once(':')?.1;
+        let (repository, last) = reference.rsplit_once('/').unwrap_or(("", reference));
+        let (name, tag) = last.split_once(':')?;
+        let is_ray = name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == "ray") || repository.ends_with("rayproject");
+        if !is_ray {
+            return None;
+        }
         let text = tag.split(['-', '+', '_']).next()?;
         let bare = text.strip_prefix('v').unwrap_or(text);
         let version = Self::parse(bare)?;
@@ -96,12 +102,16 @@ mod tests {
             ("host:5000/team/ray:v2.54.1", Some("2.54.1")),
             ("rayproject/ray:2.53.0rc1", Some("2.53.0rc1")),
             ("rayproject/ray:2.53.0@sha256:5f2b", Some("2.53.0")),
+            ("quay.io/acme/ray-runtime:2.55.0", Some("2.55.0")),
+            ("rayproject/base:2.55.0", Some("2.55.0")),
+            ("registry/llm/train:2.54.0", None),
+            ("registry/array:2.54.0", None),
             ("host:5000/team/ray", None),
             ("rayproject/ray:nightly", None),
             ("rayproject/ray:latest", None),
             ("registry/trading/signals:2031.2", None),
-            ("registry/app:2.5", None),
-            ("registry/app:20240101.1.2", None),
+            ("registry/ray:2.5", None),
+            ("registry/ray:20240101.1.2", None),
             ("ray@sha256:5f2b", None),
             ("", None),
         ];
