@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
@@ -17,7 +18,7 @@ use crate::{
     wait,
 };
 
-/// A folder named after its owner, `api-PID-START-N`, so that a folder without a living owner is known for what it is.
+/// A temporary folder named after its owner, so that a folder without a living owner is known for what it is.
 #[derive(Debug)]
 pub(super) struct Instance {
     dir: PathBuf,
@@ -28,16 +29,16 @@ impl Instance {
     /// A new folder with a guard over it. Clears away first what owners that died together with their guard left.
     pub(super) async fn create() -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let base = base();
-        for (dir, owner) in instances(&base) {
+        for (dir, owner) in instances() {
             if !owner.alive() {
                 clear(&dir).await?;
             }
         }
         let owner = Identity::current()?;
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let dir = base.join(format!("api-{}-{}-{number}", owner.pid, owner.start));
-        fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
+        let dir = std::env::temp_dir().join(format!("{}{}-{}-{number}", prefix(), owner.pid, owner.start));
+        // Keys lie in it.
+        fs::DirBuilder::new().mode(0o700).create(&dir).with_context(|| format!("creating {}", dir.display()))?;
         for file in ["processes", "routes"] {
             fs::File::create(dir.join(file))?;
         }
@@ -78,7 +79,7 @@ impl Instance {
 /// Processes and folders whose owner is dead, one line each.
 pub fn leftovers() -> Vec<String> {
     let mut lines = Vec::new();
-    for (dir, _) in instances(&base()).into_iter().filter(|(_, owner)| !owner.alive()) {
+    for (dir, _) in instances().into_iter().filter(|(_, owner)| !owner.alive()) {
         let alive = recorded(&dir).into_iter().filter(|(process, _)| process.alive());
         lines.extend(alive.map(|(process, name)| format!("process {} ({name}) of {}", process.pid, dir.display())));
         lines.push(format!("folder {}", dir.display()));
@@ -115,19 +116,19 @@ fn ip(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// One folder per user, readable by nobody else, since keys lie in it.
-fn base() -> PathBuf {
-    std::env::temp_dir().join(format!("kuberay-testbed-{}", rustix::process::geteuid().as_raw()))
+/// Every user sees his own instances only.
+fn prefix() -> String {
+    format!("kuberay-testbed-api-{}-", rustix::process::geteuid().as_raw())
 }
 
-fn instances(base: &Path) -> Vec<(PathBuf, Identity)> {
-    let entries = fs::read_dir(base).into_iter().flatten().flatten();
-    entries.filter_map(|entry| Some((entry.path(), owner(entry.file_name().to_str()?)?))).collect()
+fn instances() -> Vec<(PathBuf, Identity)> {
+    let (entries, prefix) = (fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten(), prefix());
+    entries.filter_map(|entry| Some((entry.path(), owner(entry.file_name().to_str()?.strip_prefix(&prefix)?)?))).collect()
 }
 
-/// The owner in a folder's name.
+/// The owner in the rest of a folder's name, `PID-START-N`.
 fn owner(name: &str) -> Option<Identity> {
-    let mut parts = name.strip_prefix("api-")?.split('-');
+    let mut parts = name.split('-');
     let owner = Identity { pid: parts.next()?.parse().ok()?, start: parts.next()?.parse().ok()? };
     parts.next()?.parse::<u32>().ok()?;
     parts.next().is_none().then_some(owner)
@@ -139,8 +140,8 @@ mod tests {
 
     #[test]
     fn an_instance_folder_names_its_owner() {
-        assert_eq!(owner("api-12-345-0"), Some(Identity { pid: 12, start: 345 }));
-        for other in ["api-12-345", "api-12-345-0-1", "api-x-345-0", "node", "api-12-345-zero"] {
+        assert_eq!(owner("12-345-0"), Some(Identity { pid: 12, start: 345 }));
+        for other in ["12-345", "12-345-0-1", "x-345-0", "node", "12-345-zero"] {
             assert_eq!(owner(other), None, "{other}");
         }
     }

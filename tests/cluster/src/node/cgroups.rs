@@ -13,7 +13,7 @@ use crate::wait;
 
 /// Makes the folders.
 pub(super) fn create() -> Result<()> {
-    for mount in mounts()? {
+    for mount in used(mounts()?) {
         let dir = mount.path.join(CGROUP);
         if mount.unified {
             // Not every controller may be delegated; the kubelet says so if one that it needs is not.
@@ -50,7 +50,7 @@ pub(super) async fn remove() -> Result<()> {
     Ok(())
 }
 
-/// The node's folders that exist.
+/// The node's folders that exist. The kubelet makes one in a tree of version 2 beside those of version 1 as well.
 pub(super) fn left() -> Vec<PathBuf> {
     let mounts = mounts().unwrap_or_default();
     mounts.into_iter().map(|mount| mount.path.join(CGROUP)).filter(|dir| dir.is_dir()).collect()
@@ -81,17 +81,23 @@ fn mounts() -> Result<Vec<Mount>> {
     Ok(parse_mounts(&fs::read_to_string("/proc/self/mounts").context("reading /proc/self/mounts")?))
 }
 
-/// All trees of version 1; the tree of version 2 only where it is the only one (beside others it has no controllers).
 fn parse_mounts(text: &str) -> Vec<Mount> {
-    let of_kind = |kind: &'static str, unified| {
-        text.lines().filter_map(move |line| {
-            let mut fields = line.split(' ').skip(1);
-            let path = PathBuf::from(fields.next()?);
-            (fields.next()? == kind).then_some(Mount { path, unified })
-        })
+    let parse = |line: &str| {
+        let mut fields = line.split(' ').skip(1);
+        let path = PathBuf::from(fields.next()?);
+        match fields.next()? {
+            "cgroup" => Some(Mount { path, unified: false }),
+            "cgroup2" => Some(Mount { path, unified: true }),
+            _ => None,
+        }
     };
-    let first: Vec<Mount> = of_kind("cgroup", false).collect();
-    if first.is_empty() { of_kind("cgroup2", true).collect() } else { first }
+    text.lines().filter_map(parse).collect()
+}
+
+/// The trees that Pods are put in: all of version 1, or that of version 2 where it is alone (beside others it has no controllers).
+fn used(mounts: Vec<Mount>) -> Vec<Mount> {
+    let unified = mounts.iter().all(|mount| mount.unified);
+    mounts.into_iter().filter(|mount| mount.unified == unified).collect()
 }
 
 #[cfg(test)]
@@ -102,7 +108,8 @@ mod tests {
     fn version_2_counts_only_alone() {
         let mount = |path: &str, unified| Mount { path: PathBuf::from(path), unified };
         let hybrid = "cgroup /c/cpu cgroup rw,cpu 0 0\ncgroup /c/systemd cgroup rw,name=systemd 0 0\ncgroup2 /c/unified cgroup2 rw 0 0\n";
-        assert_eq!(parse_mounts(hybrid), [mount("/c/cpu", false), mount("/c/systemd", false)]);
-        assert_eq!(parse_mounts("tmpfs /tmp tmpfs rw 0 0\ncgroup2 /c cgroup2 rw 0 0\n"), [mount("/c", true)]);
+        assert_eq!(used(parse_mounts(hybrid)), [mount("/c/cpu", false), mount("/c/systemd", false)]);
+        assert_eq!(parse_mounts(hybrid).len(), 3, "cleaned up in all of them");
+        assert_eq!(used(parse_mounts("tmpfs /tmp tmpfs rw 0 0\ncgroup2 /c cgroup2 rw 0 0\n")), [mount("/c", true)]);
     }
 }
