@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{Api, api::PostParams};
 use testcluster::{
-    api::{ApiServer, Options},
+    api::{ApiServer, FakeNodes, Options},
     process::{self, Identity},
     wait,
 };
@@ -85,6 +85,28 @@ async fn api_profile_dropped_without_a_stop_is_cleaned_up_by_its_guard() {
     })
     .await
     .unwrap();
+}
+
+#[tokio::test]
+async fn api_profile_plays_pods_whose_addresses_are_this_machine() {
+    if testcluster::platform::require_linux_root().is_err() {
+        eprintln!("skipped: routes to fake Pods need root");
+        return;
+    }
+    let nodes = FakeNodes { count: 2, pod_cidr: "10.95.77.0/24".to_owned(), local_pods: true, ..FakeNodes::default() };
+    let server = ApiServer::start(Options { scheduler: true, fake_nodes: Some(nodes), ..Options::default() }).await.unwrap();
+    process::run(server.kubectl().args(["run", "x", "--image=x"])).await.unwrap();
+    process::run(server.kubectl().args(["wait", "pod/x", "--for=condition=Ready", "--timeout=30s"])).await.unwrap();
+    let address = process::run(server.kubectl().args(["get", "pod", "x", "--output=jsonpath={.status.podIP}"])).await.unwrap();
+    assert!(address.starts_with("10.95.77."), "{address}");
+    let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (connected, accepted) = tokio::join!(tokio::net::TcpStream::connect((address.as_str(), port)), listener.accept());
+    connected.unwrap();
+    assert_eq!(accepted.unwrap().0.local_addr().unwrap().ip().to_string(), address, "the server sees which Pod was meant");
+    server.stop().await.unwrap();
+    let routes = process::run(tokio::process::Command::new("ip").args(["route", "show", "table", "local"])).await.unwrap();
+    assert!(!routes.contains("10.95.77."), "{routes}");
 }
 
 /// Runs the program, gives it with the folder of its instance once it is up.

@@ -72,11 +72,11 @@ async fn build(work: &Path, to: &Path, progress: &Progress) -> Result<()> {
     progress.step("writing the Ray image", write).await
 }
 
-/// In a mount namespace of its own, so that what debootstrap mounts cannot stay behind.
+/// In namespaces of its own, so that nothing of debootstrap stays behind when it is interrupted: no mount, no process.
 async fn debootstrap(root: &Path) -> Result<()> {
     let mut command = Command::new("unshare");
     command
-        .args(["--mount", "--", "debootstrap", "--variant=minbase"])
+        .args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--", "debootstrap", "--variant=minbase"])
         .arg(format!("--include={PACKAGES}"))
         .arg(versions::DEBIAN)
         .arg(root);

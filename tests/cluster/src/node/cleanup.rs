@@ -1,8 +1,8 @@
 //! Taking a node down, from what it wrote down about itself: works after any crash, and twice.
 
-use std::{fs, time::Duration};
+use std::{fs, path::PathBuf, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use rustix::process::Signal;
 
 use super::{
@@ -40,6 +40,14 @@ pub(super) async fn clear(paths: &Paths) -> Result<()> {
     .await?;
     record::restore(paths)?;
     cache::remove(&paths.dir)
+}
+
+/// Moves the logs of a failed start to where they survive, in place of those of an earlier failure.
+pub(super) fn keep_logs(paths: &Paths) -> Result<PathBuf> {
+    let kept = paths.dir.with_file_name("node-failed-logs");
+    cache::remove(&kept)?;
+    fs::rename(paths.dir.join("log"), &kept).or_else(|_| fs::create_dir_all(&kept)).context("keeping the logs of a failed start")?;
+    Ok(kept)
 }
 
 /// What a node has on this machine, one line each; nothing after [`super::down`].

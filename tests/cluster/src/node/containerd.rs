@@ -33,11 +33,16 @@ pub(super) async fn start_with_images(paths: &Paths, namespaces: &Namespaces, im
     store.wipe()?;
     let mut importing = start(paths, namespaces).await?;
     for archive in images {
-        progress.step(&format!("importing {}", archive.display()), import(namespaces, archive)).await?;
+        import(namespaces, archive).await?;
     }
     importing.kill().await?;
     store.keep()?;
     start(paths, namespaces).await
+}
+
+/// Whether the store holds these images already; importing them takes a quarter of a minute.
+pub(super) fn has_images(paths: &Paths, images: &[PathBuf]) -> Result<bool> {
+    Ok(Store::new(paths, images)?.is_current())
 }
 
 async fn start(paths: &Paths, namespaces: &Namespaces) -> Result<Daemon> {
@@ -140,9 +145,13 @@ impl Store {
         self.dir.join("contents")
     }
 
+    fn is_current(&self) -> bool {
+        fs::read_to_string(self.list()).ok().as_deref() == Some(&self.contents)
+    }
+
     /// Puts the metadata back as it was after the import. False where the store holds other images or none.
     fn restore(&self) -> Result<bool> {
-        if fs::read_to_string(self.list()).ok().as_deref() != Some(&self.contents) {
+        if !self.is_current() {
             return Ok(false);
         }
         fs::copy(self.kept(), self.metadata()).context("restoring the store of images")?;

@@ -73,7 +73,8 @@ pub struct Node {
     tools: fetch::KubectlTools,
 }
 
-/// Brings the node up, after making what is missing for it and clearing away what an earlier one left. A running node is kept as it is.
+/// Brings the node up, after making what is missing for it and clearing away what an earlier one left. A running node is kept and gets
+/// the images.
 ///
 /// # Errors
 /// Where this is not Linux as root, when another process is at it, or when a part does not come up: everything is taken down again then
@@ -84,20 +85,25 @@ pub async fn up(options: Options) -> Result<Node> {
     let progress = &options.progress;
     let _lock = cache.lock(LOCK, progress).await?;
     if let Ok(node) = attach_in(&cache, progress).await {
+        for archive in &options.images {
+            node.load_image(archive).await?;
+        }
         return Ok(node);
     }
     let parts = Parts::collect(&cache, &options).await?;
     let paths = Paths::new(&cache);
     progress.step("clearing away an earlier node", cleanup::clear(&paths)).await?;
-    let started = progress.step("starting the node", start(&paths, &parts, &options)).await;
+    let what = if containerd::has_images(&paths, &parts.images)? { "starting the node" } else { "importing images and starting the node" };
+    let started = progress.step(what, start(&paths, &parts, &options)).await;
     match started {
         Ok(namespaces) => Ok(Node { paths, namespaces, tools: parts.kubectl }),
         Err(error) if std::env::var_os(crate::api::KEEP_VARIABLE).is_some() => {
             Err(error.context(format!("kept what runs and {}; `testcluster down` removes it", paths.dir.display())))
         }
         Err(error) => {
+            let logs = cleanup::keep_logs(&paths)?;
             cleanup::clear(&paths).await?;
-            Err(error)
+            Err(error.context(format!("the node did not start; its logs are in {}", logs.display())))
         }
     }
 }
@@ -164,7 +170,6 @@ impl Parts {
 
 /// The order of things: namespaces and cable first, then control plane and containerd, then what needs both.
 async fn start(paths: &Paths, parts: &Parts, options: &Options) -> Result<Namespaces> {
-    let progress = &options.progress;
     paths.create()?;
     record::write(paths)?;
     let (mut init, namespaces) = Namespaces::create(paths, &parts.programs.pause).await?;
@@ -182,7 +187,7 @@ async fn start(paths: &Paths, parts: &Parts, options: &Options) -> Result<Namesp
         starting.scheduler(&parts.control_plane)?;
         Ok::<_, anyhow::Error>(client)
     };
-    let runtime = containerd::start_with_images(paths, &namespaces, &parts.images, progress);
+    let runtime = containerd::start_with_images(paths, &namespaces, &parts.images, &options.progress);
     let (client, mut runtime) = tokio::try_join!(control_plane, runtime)?;
 
     let mut daemons = components::start(paths, &namespaces, &parts.programs)?;
