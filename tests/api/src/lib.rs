@@ -1,1 +1,9 @@
-//! Under construction.
+//! What API-level tests share: one API server a test binary, a namespace a test, the programs as processes of this machine.
+//!
+//! The programs are those of the last `cargo build`; `make test-api` builds them first.
+
+pub mod program;
+pub mod server;
+
+pub use program::Program;
+pub use server::{Server, namespace, server};

@@ -1,0 +1,396 @@
+//! The webhook in front of a real API server: what users see, and certificates that heal, rotate and never cost an admission.
+#![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail by panicking")]
+
+#[path = "admission/load.rs"]
+mod load;
+#[path = "admission/replica.rs"]
+mod replica;
+#[path = "admission/world.rs"]
+mod world;
+
+use std::time::{Duration, Instant};
+
+use certs::bundle;
+use k8s_openapi::ByteString;
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+
+use load::{Load, handshake};
+use replica::{Forwarder, Program, Replica, quick_settling, short_lives};
+use world::{SECRET, Scene, raycluster, until, with_namespace};
+
+async fn ready(scene: &Scene) -> Replica {
+    let replica = Replica::start(scene, quick_settling(), &[]).await;
+    scene.register(replica.port).await;
+    replica.ready().await;
+    scene.enforced().await;
+    replica
+}
+
+fn refused(result: kube::Result<DynamicObject>) -> kube::core::Status {
+    match result {
+        Err(kube::Error::Api(status)) => *status,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// Runs `kubectl` with `input` on its standard input; returns success, stdout and stderr.
+async fn kubectl(scene: &Scene, arguments: &[&str], input: &Value) -> (bool, String, String) {
+    let mut command = scene.server.kubectl();
+    command.arg("--namespace").arg(&scene.namespace).args(arguments);
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().expect("kubectl");
+    child.stdin.take().expect("piped").write_all(input.to_string().as_bytes()).await.expect("written");
+    let output = child.wait_with_output().await.expect("ended");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (output.status.success(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn admit_good_objects_with_their_gaps_filled() {
+    with_namespace("admit-good", async |scene| {
+        let _replica = ready(&scene).await;
+        let stored = scene.create(&raycluster("good", &["a", "b"]), false).await.expect("admitted");
+        assert_eq!(stored.data["spec"]["rayVersion"], "2.54.1", "filled in from the image");
+
+        let again: DynamicObject = serde_json::from_value(raycluster("good", &["a", "b"])).expect("an object");
+        let params = PatchParams::apply("test").force();
+        let applied = scene.rays("RayCluster").patch("good", &params, &Patch::Apply(&again)).await.expect("applied again");
+        assert_eq!(applied.data["spec"]["rayVersion"], "2.54.1");
+        assert_eq!(applied.metadata.generation, Some(1), "applying the same again changes nothing");
+    });
+}
+
+#[test]
+fn admit_refuses_with_every_cause_at_once() {
+    with_namespace("admit-bad", async |scene| {
+        let _replica = ready(&scene).await;
+        let mut bad = raycluster("bad", &["a", "a"]);
+        bad["spec"]["workerGroupSpecs"][0]["minReplicas"] = json!(5);
+        for dry in [true, false] {
+            let status = refused(scene.create(&bad, dry).await);
+            assert_eq!((status.code, status.reason.as_str()), (422, "Invalid"), "{status:?}");
+            let details = status.details.expect("details");
+            assert_eq!((details.group.as_str(), details.kind.as_str(), details.name.as_str()), ("ray.io", "RayCluster", "bad"));
+            let fields: Vec<_> = details.causes.iter().map(|cause| cause.field.as_str()).collect();
+            assert!(fields.contains(&"spec.workerGroupSpecs[1].groupName"), "{fields:?}");
+            assert!(fields.iter().any(|field| field.starts_with("spec.workerGroupSpecs[0].m")), "{fields:?}");
+            assert!(details.causes.iter().all(|cause| cause.reason.starts_with("FieldValue") && !cause.message.is_empty()));
+        }
+        let (success, _, stderr) = kubectl(&scene, &["apply", "--filename=-"], &bad).await;
+        assert!(!success);
+        for line in ["denied the request", "spec.workerGroupSpecs[1].groupName: "] {
+            assert!(stderr.contains(line), "{stderr}");
+        }
+        assert!(stderr.lines().count() >= 3, "one line for each problem:\n{stderr}");
+    });
+}
+
+#[test]
+fn admit_shows_warnings_to_the_user() {
+    with_namespace("admit-warn", async |scene| {
+        let _replica = ready(&scene).await;
+        let mut object = raycluster("warned", &["a"]);
+        object["spec"]["workerGroupSpecs"][0]["replicas"] = json!(50);
+        let (success, _, stderr) = kubectl(&scene, &["apply", "--filename=-"], &object).await;
+        assert!(success, "{stderr}");
+        assert!(stderr.lines().any(|line| line.starts_with("Warning: spec.workerGroupSpecs[0].replicas: ")), "{stderr}");
+    });
+}
+
+#[test]
+fn admit_leaves_stored_objects_alone() {
+    with_namespace("admit-old", async |scene| {
+        // Stored before there was a webhook.
+        let mut bad = raycluster("old", &["a", "a"]);
+        bad["metadata"]["finalizers"] = json!(["example.com/held"]);
+        scene.create(&bad, false).await.expect("nobody checks yet");
+        let _replica = ready(&scene).await;
+        let rays = scene.rays("RayCluster");
+        let merge = async |patch: Value| rays.patch("old", &PatchParams::default(), &Patch::Merge(&patch)).await.map(drop);
+
+        merge(json!({"metadata": {"labels": {"x": "y"}}})).await.expect("labels");
+        let status = json!({"status": {"state": "ready"}});
+        rays.patch_status("old", &PatchParams::default(), &Patch::Merge(&status)).await.expect("status");
+        let error = merge(json!({"spec": {"rayVersion": "2.54.0"}})).await.expect_err("whoever edits the spec answers for it");
+        assert!(error.to_string().contains("groupName"), "{error}");
+        rays.delete("old", &DeleteParams::default()).await.expect("deleting is always possible");
+        merge(json!({"metadata": {"finalizers": null}})).await.expect("and so is letting go");
+        until("it is gone", async || rays.get_opt("old").await.expect("an answer").is_none()).await;
+    });
+}
+
+#[test]
+fn admit_takes_a_large_object() {
+    with_namespace("admit-large", async |scene| {
+        let _replica = ready(&scene).await;
+        let mut large = raycluster("large", &["a"]);
+        large["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["env"] =
+            json!([{"name": "BLOB", "value": "x".repeat(1_200_000)}]);
+        scene.create(&large, false).await.expect("admitted");
+        // Now old and new object are in the review.
+        let patch = json!({"spec": {"workerGroupSpecs": null}});
+        scene.rays("RayCluster").patch("large", &PatchParams::default(), &Patch::Merge(&patch)).await.expect("updated");
+    });
+}
+
+#[test]
+fn admit_fleet_defaults_by_the_labels_of_a_namespace() {
+    with_namespace("admit-fleet", async |scene| {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let text = "defaults: [{namespaces: {matchLabels: {tier: gpu}}, pods: {nodeSelector: {pool: ray}}}]";
+        std::fs::write(file.path(), text).expect("written");
+        let flag = format!("--defaults-file={}", file.path().display());
+        let replica = Replica::start(&scene, quick_settling(), &[&flag]).await;
+        scene.register(replica.port).await;
+        replica.ready().await;
+        scene.enforced().await;
+        until("the label is known", async || {
+            let stored = scene.create(&raycluster("fleet", &["a"]), true).await.expect("admitted");
+            stored.data["spec"]["headGroupSpec"]["template"]["spec"]["nodeSelector"] == json!({"pool": "ray"})
+        })
+        .await;
+    });
+}
+
+#[test]
+fn admit_rotates_the_ca_without_losing_an_admission() {
+    with_namespace("admit-rotate", async |scene| {
+        let replica = Replica::start(&scene, short_lives(), &[]).await;
+        scene.register(replica.port).await;
+        replica.ready().await;
+        scene.enforced().await;
+        let first = current_ca(&scene).await.expect("a CA");
+        let (admissions, handshakes) = (Load::admissions(&scene, 2), Load::handshakes(&scene, replica.port));
+        until("the CA is another one", async || current_ca(&scene).await.is_some_and(|ca| ca != first)).await;
+        let second = current_ca(&scene).await.expect("a CA");
+        until("the former CA is taken out", async || {
+            let bundles = scene.bundles().await;
+            bundles.iter().all(|pem| bundle::parse(pem).contains(&second) && !bundle::parse(pem).contains(&first))
+        })
+        .await;
+        assert_no_failure(admissions, 100).await;
+        assert_no_failure(handshakes, 20).await;
+    });
+}
+
+async fn assert_no_failure(load: Load, at_least: usize) {
+    let (done, failures) = load.stop().await;
+    assert!(failures.is_empty(), "{} of {done} failed: {:?}", failures.len(), failures.first());
+    assert!(done >= at_least, "only {done}: too little load to mean anything");
+}
+
+/// The CA that signs now, according to the Secret.
+async fn current_ca(scene: &Scene) -> Option<certs::Certificate> {
+    match certs::secret::read(scene.secret().await.as_ref()) {
+        certs::secret::SecretState::Sound(material) => Some(material.current.certificate().clone()),
+        _ => None,
+    }
+}
+
+#[test]
+fn admit_heals_a_secret_that_is_deleted_or_corrupted() {
+    with_namespace("admit-secret", async |scene| {
+        let replica = ready(&scene).await;
+        let (admissions, handshakes) = (Load::admissions(&scene, 2), Load::handshakes(&scene, replica.port));
+        for damage in ["deleted", "garbage", "emptied", "other key"] {
+            let before = current_ca(&scene).await.expect("a CA");
+            let start = Instant::now();
+            hurt(&scene, damage).await;
+            until("a new CA", async || current_ca(&scene).await.is_some_and(|ca| ca != before)).await;
+            println!("{damage}: a new CA after {:?}", start.elapsed());
+            assert!(start.elapsed() < Duration::from_secs(5), "{damage}: {:?}", start.elapsed());
+            let new = current_ca(&scene).await.expect("a CA");
+            until("it serves", async || {
+                let only_new = bundle::encode([&new]);
+                handshake(&scene, replica.port, only_new.as_bytes()).await.is_ok()
+            })
+            .await;
+            let trusted = scene.bundles().await;
+            assert!(trusted.iter().all(|pem| bundle::parse(pem).contains(&before)), "{damage}: other replicas may still serve with it");
+        }
+        assert_no_failure(admissions, 100).await;
+        assert_no_failure(handshakes, 20).await;
+    });
+}
+
+async fn hurt(scene: &Scene, damage: &str) {
+    let secrets = scene.secrets();
+    if damage == "deleted" {
+        secrets.delete(SECRET, &DeleteParams::default()).await.expect("deleted");
+        return;
+    }
+    let mut secret = scene.secret().await.expect("there");
+    let data = secret.data.get_or_insert_default();
+    match damage {
+        "garbage" => drop(data.insert("tls.crt".into(), ByteString(b"garbage".to_vec()))),
+        "emptied" => data.clear(),
+        "other key" => {
+            let now = certs::Clock::system().now();
+            let other = certs::CertificateAuthority::generate("other", &certs::Lifetimes::default(), now).expect("generated");
+            drop(data.insert("tls.key".into(), ByteString(other.key_pem().into_bytes())));
+        }
+        other => panic!("{other}?"),
+    }
+    secrets.replace(SECRET, &PostParams::default(), &secret).await.expect("replaced");
+}
+
+#[test]
+fn admit_heals_a_ca_bundle_that_somebody_overwrites() {
+    with_namespace("admit-bundle", async |scene| {
+        let replica = ready(&scene).await;
+        let ours = current_ca(&scene).await.expect("a CA");
+        let now = certs::Clock::system().now();
+        let foreign = certs::CertificateAuthority::generate("foreign", &certs::Lifetimes::default(), now).expect("generated");
+        let foreign = foreign.certificate().clone();
+        let healed = async |foreign_stays: bool| {
+            let start = Instant::now();
+            until("every caBundle has our CA", async || {
+                let bundles = scene.bundles().await;
+                bundles.len() == 8 && bundles.iter().all(|pem| bundle::parse(pem).contains(&ours))
+            })
+            .await;
+            println!("healed after {:?}", start.elapsed());
+            assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+            let first = bundle::parse(&scene.bundles().await[0]);
+            assert_eq!(first.contains(&foreign), foreign_stays, "certificates of others stay");
+            scene.enforced().await;
+        };
+        scene.overwrite_bundle(&bundle::encode([&foreign])).await;
+        healed(true).await;
+        scene.overwrite_bundle("").await;
+        healed(false).await;
+        scene.configure(replica.port).await; // a chart upgrade: does not speak of the caBundle
+        healed(false).await;
+        scene.delete_configurations().await;
+        scene.configure(replica.port).await;
+        healed(false).await;
+    });
+}
+
+/// The rights that a webhook needs, and no more.
+async fn grant(scene: &Scene) {
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [SECRET], "verbs": ["get", "list", "watch", "update"]},
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
+    ]);
+    let cluster_rules = json!([{
+        "apiGroups": ["admissionregistration.k8s.io"],
+        "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+        "resourceNames": [scene.namespace],
+        "verbs": ["get", "list", "watch", "patch"],
+    }]);
+    let subjects = json!([{"kind": "ServiceAccount", "name": "webhook", "namespace": scene.namespace}]);
+    let role_ref = |kind: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": scene.namespace});
+    let metadata = json!({"name": scene.namespace});
+    use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+    async fn create<K>(api: Api<K>, object: Value)
+    where
+        K: kube::Resource + Clone + std::fmt::Debug + serde::Serialize + serde::de::DeserializeOwned,
+    {
+        api.create(&PostParams::default(), &serde_json::from_value(object).expect("an object")).await.expect("created");
+    }
+    let client = || scene.client.clone();
+    create::<Role>(Api::namespaced(client(), &scene.namespace), json!({"metadata": metadata, "rules": rules})).await;
+    create::<ClusterRole>(Api::all(client()), json!({"metadata": metadata, "rules": cluster_rules})).await;
+    let binding = json!({"metadata": metadata, "roleRef": role_ref("Role"), "subjects": subjects});
+    create::<RoleBinding>(Api::namespaced(client(), &scene.namespace), binding).await;
+    let binding = json!({"metadata": metadata, "roleRef": role_ref("ClusterRole"), "subjects": subjects});
+    create::<ClusterRoleBinding>(Api::all(client()), binding).await;
+}
+
+#[test]
+fn admit_replicas_started_at_once_agree_with_few_rights() {
+    with_namespace("admit-replicas", async |scene| {
+        let kubeconfig = scene.server.kubeconfig_for_service_account(&scene.namespace, "webhook").await.expect("a token");
+        let lonely = Replica::start_as(&scene, kubeconfig.clone(), quick_settling(), &[]).await;
+        until("a lack of rights is named", async || {
+            lonely
+                .unready()
+                .await
+                .is_some_and(|text| text.contains(SECRET) && text.contains("forbidden") && text.contains("WebhookConfiguration"))
+        })
+        .await;
+        drop(lonely);
+
+        grant(&scene).await;
+        let mut replicas = vec![];
+        for _ in 0..5 {
+            replicas.push(Replica::start_as(&scene, kubeconfig.clone(), quick_settling(), &[]).await);
+        }
+        let forwarder = Forwarder::start(&replicas.iter().map(|replica| replica.port).collect::<Vec<_>>()).await;
+        scene.register(forwarder.port).await;
+        for replica in &replicas {
+            replica.ready().await;
+        }
+        scene.enforced().await;
+        let bundles = scene.bundles().await;
+        assert!(bundles.iter().all(|pem| bundle::parse(pem) == bundle::parse(&bundles[0])), "one CA for all");
+        assert_eq!(bundle::parse(&bundles[0]), [current_ca(&scene).await.expect("a CA")]);
+        for replica in &replicas {
+            handshake(&scene, replica.port, &bundles[0]).await.expect("every replica is trusted");
+        }
+        let before = scene.secret().await.expect("there").resource_version();
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(scene.secret().await.expect("there").resource_version(), before, "and nobody writes without need");
+    });
+}
+
+#[test]
+fn admit_loses_nothing_when_a_replica_ends() {
+    with_namespace("admit-ends", async |scene| {
+        let (mut one, mut two) = (Program::start(&scene).await, Program::start(&scene).await);
+        let forwarder = Forwarder::start(&[one.port, two.port]).await;
+        scene.register(forwarder.port).await;
+        scene.enforced().await;
+        let load = Load::admissions(&scene, 8);
+        tokio::time::sleep(Duration::from_secs(1)).await; // both have connections by now
+        one.terminate().await;
+        forwarder.point_at(&[two.port]);
+        let three = Program::start(&scene).await;
+        forwarder.point_at(&[two.port, three.port]);
+        two.terminate().await;
+        forwarder.point_at(&[three.port]);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_no_failure(load, 500).await;
+    });
+}
+
+#[test]
+fn admit_survives_a_clock_that_jumps() {
+    with_namespace("admit-clock", async |scene| {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicI64, Ordering};
+        let ahead = Arc::new(AtomicI64::new(0));
+        let clock = {
+            let (ahead, system) = (ahead.clone(), certs::Clock::system());
+            certs::Clock::from_fn(move || system.now() + jiff::SignedDuration::from_secs(ahead.load(Ordering::Relaxed)))
+        };
+        scene.register(1).await;
+        let settings = certs::authority::Settings {
+            namespace: scene.namespace.clone(),
+            secret: SECRET.to_owned(),
+            hosts: certs::authority::service_hosts("kuberay-webhook", &scene.namespace),
+            webhook_configurations: vec![scene.namespace.clone()],
+            lifetimes: certs::Lifetimes { check: jiff::SignedDuration::from_millis(200), ..quick_settling() },
+        };
+        let resolver = certs::Resolver::new();
+        let (authority, status) = certs::authority::Authority::new(scene.client.clone(), settings, resolver.clone(), clock.clone());
+        let running = tokio::spawn(authority.run());
+        until("ready", async || status.borrow().problems(clock.now()).is_empty()).await;
+        let first = current_ca(&scene).await.expect("a CA");
+        let day = 24 * 3600;
+        for (days, same_ca) in [(10, true), (400, false)] {
+            ahead.store(days * day, Ordering::Relaxed);
+            until("a certificate that is valid now", async || {
+                let status = status.borrow();
+                status.not_after.is_some_and(|end| end > clock.now()) && status.problems(clock.now()).is_empty()
+            })
+            .await;
+            assert_eq!(current_ca(&scene).await.expect("a CA") == first, same_ca, "after {days} days");
+        }
+        running.abort();
+    });
+}
