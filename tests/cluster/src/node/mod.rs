@@ -129,7 +129,7 @@ pub async fn attach() -> Result<Node> {
 
 async fn attach_in(cache: &Cache, progress: &Progress) -> Result<Node> {
     let paths = Paths::new(cache);
-    let processes = process::recorded(&paths.dir);
+    let processes = current_processes(&paths);
     if processes.is_empty() || !paths.up_mark().exists() {
         bail!("no node is up; `testcluster up` starts one");
     }
@@ -138,6 +138,13 @@ async fn attach_in(cache: &Cache, progress: &Progress) -> Result<Node> {
     }
     let namespaces = Namespaces::of(&processes).context("the node's first process has ended; `testcluster up` starts the node anew")?;
     Ok(Node { paths, namespaces, tools: fetch::kubectl(cache, progress).await? })
+}
+
+/// The recorded processes. containerd is started twice when it imports images; the later one counts.
+fn current_processes(paths: &Paths) -> Vec<(process::Identity, String)> {
+    let all = process::recorded(&paths.dir);
+    let is_latest = |index: usize, name: &String| !all.iter().skip(index + 1).any(|(_, later)| later == name);
+    all.iter().enumerate().filter(|(index, (_, name))| is_latest(*index, name)).map(|(_, entry)| entry.clone()).collect()
 }
 
 /// Everything that a node is made of.
@@ -285,12 +292,27 @@ impl Node {
 
     /// Names of the running programs with their numbers.
     pub fn processes(&self) -> Vec<(String, process::Identity)> {
-        process::recorded(&self.paths.dir).into_iter().map(|(process, name)| (name, process)).collect()
+        current_processes(&self.paths).into_iter().map(|(process, name)| (name, process)).collect()
     }
 
     fn tool(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.env("KUBECONFIG", self.kubeconfig_path());
         command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_processes_with_one_name_the_later_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = Paths::new(&Cache::at(dir.path().to_owned()));
+        fs::create_dir_all(&paths.dir).unwrap();
+        fs::write(paths.dir.join("processes"), "1 10 containerd\n2 20 kubelet\n3 30 containerd\n4 cut").unwrap();
+        let names: Vec<_> = current_processes(&paths).into_iter().map(|(process, name)| (process.pid, name)).collect();
+        assert_eq!(names, [(2, "kubelet".to_owned()), (3, "containerd".to_owned())]);
     }
 }
