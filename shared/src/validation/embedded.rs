@@ -24,7 +24,10 @@ pub(super) fn examine_runtime_env(field: &Value, path: &Path<'_>, out: &mut Find
                 out.invalid(
                     path,
                     "V-J-33",
-                    format!("a runtime environment is a mapping like \"pip: [requests]\", but this is {}", shape(&document.value)),
+                    format!(
+                        "a runtime environment is a mapping, but this is {}: write it like \"pip: [requests]\"",
+                        shape(&document.value)
+                    ),
                 );
             }
             warn_of_duplicates(&document, path, "W-J-1", out);
@@ -76,7 +79,7 @@ pub(super) fn examine_serve_config(field: &Value, path: &Path<'_>, out: &mut Fin
             return out.invalid(
                 path,
                 "C-07",
-                format!("a Serve configuration is a mapping with the key \"applications\", but this is {}", shape(other)),
+                format!("a Serve configuration is a mapping, but this is {}: write \"applications:\" and list them below", shape(other)),
             );
         }
     }
@@ -87,7 +90,11 @@ pub(super) fn examine_serve_config(field: &Value, path: &Path<'_>, out: &mut Fin
         other => out.invalid(
             path,
             "C-07",
-            format!("{}applications is a list, one entry an application, but this is {}", line_of(&document, "applications"), shape(other)),
+            format!(
+                "{}applications is a list, but this is {}: write one entry an application, each beginning with \"-\"",
+                line_of(&document, "applications"),
+                shape(other)
+            ),
         ),
     }
     for key in SWALLOWED.iter().filter(|key| config.at(key).is_set()) {
@@ -112,7 +119,11 @@ fn examine_applications(list: &[Value], document: &Document, path: &Path<'_>, ou
             out.invalid(
                 path,
                 "C-07",
-                format!("{}applications[{index}] is a mapping with name and import_path, but this is {}", place(""), shape(application)),
+                format!(
+                    "{}applications[{index}] is a mapping, but this is {}: give it a name and an import_path",
+                    place(""),
+                    shape(application)
+                ),
             );
             continue;
         }

@@ -36,17 +36,17 @@ pub(super) fn examine(cluster: &Cluster<'_>, path: &Path<'_>, out: &mut Findings
             out,
         );
     }
-    let instead = "use gcsFaultToleranceOptions.redisUsername instead";
+    let instead = "the Redis user is given by gcsFaultToleranceOptions.redisUsername: move it there";
     forbid_parameter(cluster, &head, "redis-username", "V-C-37", instead, out);
     forbid_variable(cluster, &head, env::REDIS_USERNAME, "V-C-37", instead, out);
 }
 
 fn examine_options(cluster: &Cluster<'_>, path: &Path<'_>, out: &mut Findings) {
     let head = path.field("headGroupSpec");
-    let instead = "with gcsFaultToleranceOptions this is given by redisPassword there: move it";
+    let instead = "with gcsFaultToleranceOptions this is given by redisPassword: move it there";
     forbid_parameter(cluster, &head, "redis-password", "V-C-26", instead, out);
     forbid_variable(cluster, &head, env::REDIS_PASSWORD, "V-C-27", instead, out);
-    let instead = "with gcsFaultToleranceOptions this is given by redisAddress there: move it";
+    let instead = "with gcsFaultToleranceOptions this is given by redisAddress: move it there";
     forbid_variable(cluster, &head, env::RAY_REDIS_ADDRESS, "V-C-28", instead, out);
     if !cluster.subject.annotation(annotation::EXTERNAL_STORAGE_NAMESPACE).is_empty() {
         let annotations = Path::root("metadata");
@@ -54,7 +54,7 @@ fn examine_options(cluster: &Cluster<'_>, path: &Path<'_>, out: &mut Findings) {
         out.forbidden(
             &annotations.key(annotation::EXTERNAL_STORAGE_NAMESPACE),
             "V-C-29",
-            "with gcsFaultToleranceOptions this is given by externalStorageNamespace there: move it",
+            "with gcsFaultToleranceOptions this is given by externalStorageNamespace: move it there",
         );
     }
     let options = cluster.spec.at("gcsFaultToleranceOptions");

@@ -41,7 +41,7 @@ fn examine_name(subject: &Subject<'_>, path: &Path<'_>, out: &mut Findings) {
         if let Some(prefix) = prefix.filled() {
             return examine_prefix(subject.kind, prefix, &Path::root("metadata").field("generateName"), out);
         }
-        return out.required(path, limits(subject.kind).2, "there is no name; give the object one");
+        return out.required(path, limits(subject.kind).2, "there is no name: give the object one");
     };
     let (limit, length_rule, character_rule, why) = limits(subject.kind);
     let length = name.chars().count();
@@ -111,11 +111,11 @@ fn examine_timeout(subject: &Subject<'_>, path: &Path<'_>, out: &mut Findings) {
     if text.is_empty() {
         return;
     }
-    let remedy = "write a duration such as \"10m\" or \"1h30m\", or a number of seconds such as \"600\"; without the annotation there is no time limit";
+    let remedy = "write a duration such as \"10m\" or \"1h30m\", or a number of seconds such as \"600\" (without the annotation there is no time limit)";
     match duration::seconds_or_duration(text) {
         Some(GoDuration { nanoseconds }) if nanoseconds > 0 => {}
-        Some(_) => out.invalid(path, "V-S-3", format!("{} is not above zero, so the service would fail at once; {remedy}", Shown(text))),
-        None => out.invalid(path, "V-S-3", format!("{} is not a duration; {remedy}", Shown(text))),
+        Some(_) => out.invalid(path, "V-S-3", format!("{} is not above zero, so the service would fail at once: {remedy}", Shown(text))),
+        None => out.invalid(path, "V-S-3", format!("{} is not a duration: {remedy}", Shown(text))),
     }
 }
 

@@ -20,12 +20,12 @@ pub(super) fn examine(request: &Request<'_>, old: &Value) -> Findings {
     }
     let by_machine = spec_changed && is_machine_edit(request.kind, before.spec, after.spec);
     let mut found = super::examine(&after);
+    if by_machine {
+        found.report.warnings.clear();
+    }
     if !found.report.allowed() {
         let excused = |error: &FieldError| !spec_changed || by_machine || error.path.starts_with("metadata.");
         excuse_old(&mut found.report, &super::examine(&before).report, excused);
-    }
-    if by_machine {
-        found.report.warnings.clear();
     }
     if spec_changed {
         transition::examine(&before, &after, &mut found);
