@@ -1,7 +1,7 @@
 //! *Node profile*: a whole cluster with one real node, on which containers run.
 //!
-//! The control plane runs on the machine itself, at the machine's end of a virtual cable ([`layout`]). The node (containerd, kubelet,
-//! kube-proxy, CoreDNS, every container) lives in namespaces of its own for processes, mounts and network ([`namespaces`]). So its bridge
+//! The control plane runs on the machine itself, at the machine's end of a virtual cable (`layout.rs`). The node (containerd, kubelet,
+//! kube-proxy, CoreDNS, every container) lives in namespaces of its own for processes, mounts and network (`namespaces.rs`). So its bridge
 //! of rules, mounts and processes ends with one process, whatever happens to the program that started it, and the machine's own
 //! firewall, mounts and `/var/lib` stay as they were. Left for [`down`] are a folder, control groups, kernel settings that the kubelet
 //! changes for the whole machine, and the control plane's processes; all of them are written down before they come to be.
