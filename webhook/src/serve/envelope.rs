@@ -166,7 +166,13 @@ impl Refusal {
         if report.allowed() {
             return None;
         }
-        let causes = report.errors.iter().take(SHOWN).map(Cause::from).collect();
+        let mut causes: Vec<Cause> = report.errors.iter().take(SHOWN).map(Cause::from).collect();
+        let hidden = report.errors.len() + report.omitted - causes.len();
+        if hidden > 0 {
+            // kubectl writes the causes, not the message, so that the count has to be among them.
+            let message = format!("{hidden} more problems are not shown");
+            causes.push(Cause { reason: "FieldValueInvalid", message, field: "spec".to_owned() });
+        }
         Some(Self {
             status: "Failure",
             code: 422,

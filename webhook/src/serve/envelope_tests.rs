@@ -122,7 +122,11 @@ fn a_refusal_carries_what_clients_need() {
 #[test]
 fn long_lists_are_cut_and_counted() {
     let refusal = Refusal::invalid(Kind::RayCluster, "x", &report(100)).expect("refused");
-    assert_eq!(refusal.details.expect("details").causes.len(), SHOWN);
+    let causes = refusal.details.expect("details").causes;
+    let last = causes.last().map(|cause| (cause.field.as_str(), cause.message.as_str()));
+    assert_eq!((causes.len(), last), (SHOWN + 1, Some(("spec", "68 more problems are not shown"))));
+    let complete = Refusal::invalid(Kind::RayCluster, "x", &report(SHOWN)).expect("refused").details.expect("details");
+    assert_eq!(complete.causes.len(), SHOWN);
     assert!(refusal.message.contains("100") && refusal.message.contains("68"), "{}", refusal.message);
 
     let warning = |message: &str| FieldWarning { path: "spec".into(), message: message.into(), rule: "W" };

@@ -1,7 +1,7 @@
 //! Webhooks of a test: in this process with lives as short as the test wants, or as the program itself; and a stand-in for a Service.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl Drop for Replica {
     }
 }
 
-fn flags(scene: &Scene, kubeconfig: PathBuf, more: &[&str]) -> Vec<String> {
+fn flags(scene: &Scene, kubeconfig: &Path, more: &[&str]) -> Vec<String> {
     let mut flags = vec![
         "kuberay-webhook".to_owned(),
         "serve".to_owned(),
@@ -51,10 +51,10 @@ fn flags(scene: &Scene, kubeconfig: PathBuf, more: &[&str]) -> Vec<String> {
 impl Replica {
     /// Starts a webhook in this process, as the administrator.
     pub(crate) async fn start(scene: &Scene, lifetimes: Lifetimes, more: &[&str]) -> Self {
-        Self::start_as(scene, scene.server.kubeconfig_path(), lifetimes, more).await
+        Self::start_as(scene, &scene.server.kubeconfig_path(), lifetimes, more).await
     }
 
-    pub(crate) async fn start_as(scene: &Scene, kubeconfig: PathBuf, lifetimes: Lifetimes, more: &[&str]) -> Self {
+    pub(crate) async fn start_as(scene: &Scene, kubeconfig: &Path, lifetimes: Lifetimes, more: &[&str]) -> Self {
         #[allow(irrefutable_let_patterns, reason = "true only while the program can do one thing")]
         let cli::Command::Serve(args) = Cli::try_parse_from(flags(scene, kubeconfig, more)).expect("flags").command else {
             panic!("not serve")
@@ -92,7 +92,7 @@ impl Program {
         let program = test.parent().and_then(|deps| deps.parent()).expect("deps").join("kuberay-webhook");
         assert!(program.exists(), "{} is missing: run `make test-api`, or `cargo build -p webhook`", program.display());
         let mut child = Command::new(program)
-            .args(flags(scene, scene.server.kubeconfig_path(), &[]).into_iter().skip(1))
+            .args(flags(scene, &scene.server.kubeconfig_path(), &[]).into_iter().skip(1))
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
