@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::check::CheckArgs;
 use crate::serve::ServeArgs;
 
 /// Admission control for RayClusters, RayJobs, RayServices and RayCronJobs: every problem at once, with the remedy.
@@ -18,4 +19,6 @@ pub struct Cli {
 pub enum Command {
     /// Serve the admission paths to an API server until SIGTERM.
     Serve(Box<ServeArgs>),
+    /// Check manifests without a cluster: what an API server with this webhook would say about them.
+    Check(CheckArgs),
 }

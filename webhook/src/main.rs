@@ -3,12 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use webhook::check;
 use webhook::cli::{Cli, Command};
 use webhook::serve::{self, ServeArgs, logging};
 
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => report(serve(*args)),
+        Command::Check(args) => check::run(&args),
     }
 }
 

@@ -1,0 +1,67 @@
+//! Remarks on texts that are not YAML, and on keys written twice.
+
+use shared::yaml::{Duplicate, Step, YamlError};
+
+use super::source::line;
+
+/// The message for a document that cannot be read.
+pub(in crate::check) fn syntax(source: &str, error: &YamlError) -> String {
+    let here = line(source, error.line);
+    let around = [line(source, error.line.saturating_sub(1)), here];
+    let remark = if around.iter().any(|line| line.contains("{{")) {
+        "; `{{` is a placeholder of a template: render it first, for example with `helm template CHART | kuberay-webhook check -`"
+    } else if around.iter().any(|line| line.starts_with('\t') || line.trim_start_matches(' ').starts_with('\t')) {
+        "; indent with spaces: YAML does not take tabs"
+    } else if here.starts_with("---") {
+        "; a separator of documents stands alone in its line: `---`"
+    } else if here.split(": ").nth(2).is_some() {
+        "; put the value in quotes if it contains `: `"
+    } else {
+        ""
+    };
+    format!("cannot be read as YAML: {} (column {}){remark}", error.message, error.column)
+}
+
+/// The key with which a second object begins whose `---` is missing, if the duplicate keys look like that.
+pub(in crate::check) fn glued(duplicates: &[Duplicate]) -> Option<&Duplicate> {
+    let at_top = |duplicate: &&Duplicate| matches!(duplicate.path.as_slice(), [Step::Key(key)] if matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "spec"));
+    let top = || duplicates.iter().filter(at_top);
+    if top().count() < 2 { None } else { top().min_by_key(|duplicate| duplicate.again) }
+}
+
+/// The message for it.
+pub(in crate::check) fn glued_message(second: &Duplicate) -> String {
+    format!("a second object begins here, and its fields replace those of the one in line {}: put `---` between them", second.first.line)
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::yaml::{documents, parse_document};
+
+    use super::*;
+
+    #[test]
+    fn common_slips_are_recognised() {
+        let table = [
+            ("a: {{ .Values.x }}\n", "helm template"),
+            ("a:\n{{- if .Values.x }}\n  b: 1\n{{- end }}\n", "helm template"),
+            ("a:\n\tb: 1\n", "tabs"),
+            ("a: b: c\n", "quotes"),
+            ("a: [\n", "cannot be read as YAML"),
+        ];
+        for (text, remark) in table {
+            let error = documents(text).remove(0).unwrap_err();
+            assert!(syntax(text, &error).contains(remark), "{text:?}: {}", syntax(text, &error));
+        }
+    }
+
+    #[test]
+    fn two_objects_without_a_separator_are_told_from_a_repeated_key() {
+        let duplicates = |text: &str| parse_document(text).unwrap().unwrap().duplicates;
+        let two = duplicates("apiVersion: a\nkind: b\nmetadata: {}\napiVersion: a\nkind: c\n");
+        assert_eq!(glued(&two).unwrap().again.line, 4);
+        assert!(glued_message(glued(&two).unwrap()).contains("line 1"));
+        assert!(glued(&duplicates("kind: b\nkind: c\n")).is_none());
+        assert!(glued(&duplicates("spec: {kind: a, kind: b, spec: 1, spec: 2}\n")).is_none());
+    }
+}
