@@ -62,22 +62,28 @@ pub enum Retry {
     OnChange,
 }
 
-/// Reconciles objects of `roots` as `queue` names them, at most `concurrency` at a time, until the future is dropped.
+/// Reconciles objects of `roots` as `queue` names them, at most `concurrency` at a time, until `stop` is done; then waits for what is
+/// in progress, at most for `grace`.
 pub async fn run_controller<R: Reconciler>(
     reconciler: Arc<R>,
     roots: Roots<R::Object>,
     queue: Queue,
     metrics: Metrics,
-    concurrency: usize,
+    concurrency: u32,
+    (stop, grace): (impl Future<Output = ()>, Duration),
 ) {
-    let places = Arc::new(Semaphore::new(concurrency.max(1)));
+    let places = Arc::new(Semaphore::new(usize::try_from(concurrency).unwrap_or(1)));
     metrics.concurrency(R::NAME, concurrency);
-    // The semaphore is never closed, so a place is always given in the end.
-    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
-        let (key, waited) = queue.next().await;
+    tokio::pin!(stop);
+    loop {
+        let next = async { (Arc::clone(&places).acquire_owned().await, queue.next().await) };
+        let (place, (key, waited)) = tokio::select! {
+            next = next => next,
+            () = &mut stop => break,
+        };
         metrics.queue_wait(R::NAME, waited);
         let (reconciler, roots, queue, metrics) = (Arc::clone(&reconciler), roots.clone(), queue.clone(), metrics.clone());
-        let span = tracing::debug_span!("reconcile", controller = R::NAME, namespace = %key.namespace, name = %key.name);
+        let span = tracing::info_span!("reconcile", controller = R::NAME, namespace = %key.namespace, name = %key.name);
         tokio::spawn(
             async move {
                 let began = Instant::now();
@@ -89,6 +95,7 @@ pub async fn run_controller<R: Reconciler>(
             .instrument(span),
         );
     }
+    let _ = tokio::time::timeout(grace, places.acquire_many(concurrency)).await;
 }
 
 /// One look at one object. Never panics: a panic in the reconciler is an outcome like others.

@@ -5,15 +5,22 @@
 
 pub mod api;
 pub mod cache;
+pub mod client;
 pub mod clock;
 mod context;
 pub mod controller;
+pub mod crds;
 pub mod events;
+pub mod health;
 pub mod key;
 pub mod lease;
+pub mod logging;
 pub mod metrics;
 pub mod pod_view;
 pub mod queue;
+pub mod rate;
+mod run;
+pub mod start;
 mod trim;
 pub mod views;
 pub mod watch;
@@ -21,3 +28,4 @@ pub mod watch;
 pub use context::{Context, DashboardAccess, Owned, Parts, Queued, Queues};
 pub use controller::{Failure, Next, Reconciler, Retry, run_controller};
 pub use key::ObjectKey;
+pub use run::run;

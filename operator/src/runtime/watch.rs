@@ -3,9 +3,9 @@
 //! A watch that breaks is taken up again, with growing pauses while the API server does not answer. Nothing that the API server
 //! sends ends a watch.
 
-use std::{sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use futures::StreamExt as _;
+use futures::{FutureExt as _, StreamExt as _, future::BoxFuture};
 use kube::{
     Api, Client, Resource,
     core::NamespaceResourceScope,
@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use super::{
     Context, ObjectKey,
     api::Mirrored,
-    cache::{Cache, Change, Scope},
+    cache::{Cache, Change, Kept, Scope},
 };
 
 /// First and longest pause before a broken watch is taken up again.
@@ -46,13 +46,13 @@ pub struct Watches {
     scopes: Vec<Scope>,
     listing: Listing,
     tasks: JoinSet<()>,
-    ready: Vec<Box<dyn Fn() -> bool + Send + Sync>>,
+    caches: Vec<Arc<dyn Completes>>,
 }
 
 impl Watches {
     /// No watches yet.
     pub fn new(context: Arc<Context>, scopes: Vec<Scope>, listing: Listing) -> Self {
-        Self { context, scopes, listing, tasks: JoinSet::new(), ready: Vec::new() }
+        Self { context, scopes, listing, tasks: JoinSet::new(), caches: Vec::new() }
     }
 
     /// Watches a kind in every scope.
@@ -65,23 +65,38 @@ impl Watches {
                 client: self.context.client.clone(),
                 kind: std::marker::PhantomData,
             };
-            self.tasks.spawn(watch.run());
+            self.tasks.spawn(watch.run_always());
         }
-        let cache: Cache<K::View> = K::cache(&self.context).clone();
-        self.ready.push(Box::new(move || cache.is_ready()));
+        self.caches.push(Arc::new(K::cache(&self.context).clone()));
     }
 
     /// A check of whether every cache that is filled is complete.
-    pub fn readiness(&mut self) -> impl Fn() -> bool + Send + Sync + 'static + use<> {
-        let checks = std::mem::take(&mut self.ready);
-        move || checks.iter().all(|check| check())
+    pub fn readiness(&self) -> impl Fn() -> bool + Send + Sync + 'static + use<> {
+        let caches = self.caches.clone();
+        move || caches.iter().all(|cache| cache.is_complete())
     }
 
-    /// Waits for the watches, which never end. For the one who wants to notice that one did.
-    pub async fn ended(&mut self) {
-        if let Some(Err(error)) = self.tasks.join_next().await {
-            tracing::error!("a watch has ended, which is a bug of the operator: {error}");
+    /// Waits until every cache that is filled is complete.
+    pub async fn complete(&self) {
+        for cache in &self.caches {
+            cache.complete().await;
         }
+    }
+}
+
+/// A cache of any kind, for those who only ask whether it is complete.
+trait Completes: Send + Sync {
+    fn is_complete(&self) -> bool;
+    fn complete(&self) -> BoxFuture<'_, ()>;
+}
+
+impl<T: Kept> Completes for Cache<T> {
+    fn is_complete(&self) -> bool {
+        self.is_ready()
+    }
+
+    fn complete(&self) -> BoxFuture<'_, ()> {
+        self.ready().boxed()
     }
 }
 
@@ -94,7 +109,15 @@ struct Watch<K> {
 }
 
 impl<K: Mirrored<View: Namespaced> + 'static> Watch<K> {
-    async fn run(mut self) {
+    /// A panic while taking in what the API server sent costs a new list, and nothing else.
+    async fn run_always(mut self) {
+        while AssertUnwindSafe(self.run()).catch_unwind().await.is_err() {
+            tracing::error!(kind = %K::kind(&()), "a watch panicked, which is a bug of the operator; it starts anew");
+            tokio::time::sleep(PAUSE.1).await;
+        }
+    }
+
+    async fn run(&mut self) {
         let mut failures = 0;
         loop {
             let mut events = watcher(self.api(), self.config()).boxed();

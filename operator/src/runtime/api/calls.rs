@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Client, Resource,
-    api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions},
+    api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
     core::Request,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -60,6 +60,25 @@ impl Calls {
             Err(error) if error.is_not_found() => Ok(None),
             other => other.map(Some),
         }
+    }
+
+    /// Reads the objects of a namespace that a label selector picks from the API server rather than from a cache: for decisions that
+    /// must not rest on a cache that may lag behind.
+    ///
+    /// # Errors
+    /// When the API server cannot be asked or does not answer with a list.
+    pub async fn list<K, V>(&self, namespace: &str, selector: &str) -> Result<Vec<V>, ApiError>
+    where
+        K: Resource<DynamicType = ()>,
+        V: DeserializeOwned,
+    {
+        #[derive(serde::Deserialize)]
+        struct List<V> {
+            items: Vec<V>,
+        }
+        let request = Self::path::<K>(namespace).list(&ListParams::default().labels(selector));
+        let list: List<V> = self.send::<K, _>("list", &Target { namespace, name: selector }, request).await?;
+        Ok(list.items)
     }
 
     pub(super) async fn create<K, V>(&self, object: &K) -> Result<V, ApiError>
@@ -127,7 +146,7 @@ impl Calls {
             Ok(Err(error)) => Err(ApiError::new(what(), error)),
             Ok(Ok(text)) => serde_json::from_str(&text).map_err(|error| ApiError::form(what(), error)),
         };
-        if verb != "get" {
+        if !matches!(verb, "get" | "list") {
             self.metrics.api_write(&K::kind(&()), verb, result.as_ref().err().map(|error: &ApiError| error.code()));
         }
         result

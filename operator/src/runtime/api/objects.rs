@@ -180,7 +180,7 @@ impl Context {
 
 impl Context {
     /// Takes in the answer to an own write.
-    pub(super) fn observe<K: Mirrored>(&self, answer: K::View) -> Arc<K::View> {
+    pub fn observe<K: Mirrored>(&self, answer: K::View) -> Arc<K::View> {
         let (object, change) = K::cache(self).observe(answer);
         if let Some(change) = change {
             K::wake_others(&self.queues, &change);

@@ -40,6 +40,8 @@ pub struct Candidate {
     identity: String,
     clock: Clock,
     seen: Option<Seen>,
+    /// When the last successful write of the lease was sent.
+    renewed: Option<Instant>,
 }
 
 struct Seen {
@@ -64,7 +66,7 @@ pub enum Lost {
 impl Candidate {
     /// A candidate for the lease in `namespace`. `identity` must differ from that of every other process.
     pub fn new(client: Client, namespace: &str, identity: String, clock: Clock) -> Self {
-        Self { api: Api::namespaced(client, namespace), namespace: namespace.to_owned(), identity, clock, seen: None }
+        Self { api: Api::namespaced(client, namespace), namespace: namespace.to_owned(), identity, clock, seen: None, renewed: None }
     }
 
     /// Waits until this process leads. Also waits for an API server that does not answer.
@@ -96,17 +98,14 @@ impl Candidate {
 
     /// Renews the lease until that no longer works.
     pub async fn hold(&mut self) -> Lost {
-        let mut renewed = Instant::now();
         loop {
-            tokio::time::sleep(RETRY).await;
-            let left = RENEW_DEADLINE.saturating_sub(renewed.elapsed());
+            let left = RENEW_DEADLINE.saturating_sub(self.renewed.map_or(RENEW_DEADLINE, |renewed| renewed.elapsed()));
             if left.is_zero() {
                 return Lost::Deadline;
             }
-            // What counts is when the renewal was sent: the answer may have been long on its way.
-            let sent = Instant::now();
+            tokio::time::sleep(RETRY.min(left)).await;
             match self.attempt(CALL.min(left)).await {
-                Ok(Attempt::Leads) => renewed = sent,
+                Ok(Attempt::Leads) => {}
                 Ok(Attempt::Waits(_)) => return Lost::Taken(self.holder()),
                 Err(fault) => tracing::info!(lease = %self, "the lease was not renewed: {fault}"),
             }
@@ -171,11 +170,14 @@ impl Candidate {
 
     async fn write(&mut self, record: Record) -> Result<(), Fault> {
         let lease = self.lease(&record, self.seen.as_ref().map(|seen| seen.version.clone()));
+        // What counts is when the write was sent: the answer may be long on its way.
+        let sent = Instant::now();
         let written = match self.seen {
             Some(_) => self.api.replace(NAME, &PostParams::default(), &lease).await,
             None => self.api.create(&PostParams::default(), &lease).await,
         };
         self.note(Some(written.map_err(Fault::from)?));
+        self.renewed = Some(sent);
         Ok(())
     }
 

@@ -201,8 +201,8 @@ impl Records {
     }
 
     /// Notes how many objects a controller looks at side by side.
-    pub fn concurrency(&self, controller: &'static str, concurrency: usize) {
-        self.concurrency.get_or_create(&Controller { controller }).set(i64::try_from(concurrency).unwrap_or(i64::MAX));
+    pub fn concurrency(&self, controller: &'static str, concurrency: u32) {
+        self.concurrency.get_or_create(&Controller { controller }).set(concurrency.into());
     }
 
     /// Notes how long an object waited after its time had come.

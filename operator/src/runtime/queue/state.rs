@@ -130,6 +130,11 @@ impl State {
         self.items.get(key).map_or(0, |item| item.failures)
     }
 
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.schedule.is_empty()
+    }
+
     pub(super) fn depth(&self) -> usize {
         let Some(now) = self.now else { return 0 };
         self.schedule.range(..=(now, u64::MAX)).count()

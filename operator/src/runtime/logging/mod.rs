@@ -1,0 +1,47 @@
+//! The log: one line a change, in KubeRay's form (RC-240), on standard output and perhaps in a file.
+
+mod format;
+mod rotate;
+
+use std::{io, path::Path};
+
+use tracing_subscriber::{EnvFilter, Layer as _, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _};
+
+use crate::config::{Encoder, LogOptions};
+use format::{Console, Json};
+use rotate::Rotating;
+
+/// Sends everything that is logged to where `options` say. `filter`, as from `RUST_LOG`, goes before their level.
+///
+/// # Errors
+/// When the log file cannot be opened, or a log has been started before.
+pub fn start(options: &LogOptions, filter: Option<&str>) -> io::Result<()> {
+    let file = match &options.file {
+        Some((path, encoder)) => Some(sink(*encoder, Rotating::open(Path::new(path))?)),
+        None => None,
+    };
+    let layers = vec![sink(options.stdout, io::stdout)].into_iter().chain(file).collect::<Vec<_>>();
+    tracing_subscriber::registry().with(layers).with(levels(options, filter)).try_init().map_err(io::Error::other)
+}
+
+/// Libraries report every retry of theirs; this program says itself what matters of it.
+fn levels(options: &LogOptions, filter: Option<&str>) -> EnvFilter {
+    match filter.filter(|filter| !filter.is_empty()) {
+        Some(filter) => EnvFilter::new(filter),
+        None => EnvFilter::new(format!("{},kube_client=error,kube_runtime=off,hyper_util=warn,h2=warn,rustls=warn,tower=warn", options.level)),
+    }
+}
+
+type Sink = Box<dyn tracing_subscriber::Layer<tracing_subscriber::Registry> + Send + Sync>;
+
+fn sink<W>(encoder: Encoder, writer: W) -> Sink
+where
+    W: for<'a> fmt::MakeWriter<'a> + Send + Sync + 'static,
+{
+    // Context of a reconcile is kept as JSON, whatever the form of the line.
+    let layer = fmt::layer().with_ansi(false).fmt_fields(fmt::format::JsonFields::new()).with_writer(writer);
+    match encoder {
+        Encoder::Json => layer.event_format(Json).boxed(),
+        Encoder::Console => layer.event_format(Console).boxed(),
+    }
+}
