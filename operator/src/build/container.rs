@@ -77,7 +77,8 @@ impl ContainerExt for Container {
     }
 
     fn mount_at(&self, path: &str) -> Option<&VolumeMount> {
-        self.mounts().iter().find(|mount| mount.mount_path == path)
+        // A trailing slash names the same folder.
+        self.mounts().iter().find(|mount| mount.mount_path.trim_end_matches('/') == path)
     }
 
     fn push_mount(&mut self, mount: VolumeMount) {

@@ -65,7 +65,8 @@ pub fn route(cluster: &RayCluster, _settings: &Settings) -> DynamicObject {
     let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
     let mut route = DynamicObject::new("", &route_api()).data(json!({"spec": {
         "to": {"kind": "Service", "name": head_service_name(cluster), "weight": 100},
-        "port": {"targetPort": service::dashboard_port(cluster)},
+        // A Route looks at the endpoints behind the Service.
+        "port": {"targetPort": service::dashboard_container_port(cluster)},
         "wildcardPolicy": "None",
     }}));
     route.metadata = metadata(cluster, names::route(name(cluster), namespace), &[]);

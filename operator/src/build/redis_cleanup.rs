@@ -76,7 +76,7 @@ from urllib.parse import urlparse
 from ray._private.gcs_utils import cleanup_redis_storage
 address = os.getenv('RAY_REDIS_ADDRESS', '').split(',')[0]
 url = urlparse(address if '://' in address else 'redis://' + address)
-done = cleanup_redis_storage(host=url.hostname, port=url.port, password=os.getenv('REDIS_PASSWORD') or url.password or '', use_ssl=url.scheme == 'rediss', storage_namespace=os.getenv('RAY_external_storage_namespace'){username})
+done = cleanup_redis_storage(host=url.hostname, port=url.port or 6379, password=os.getenv('REDIS_PASSWORD') or url.password or '', use_ssl=url.scheme == 'rediss', storage_namespace=os.getenv('RAY_external_storage_namespace'){username})
 sys.exit(0 if done else 1)
 ""#
     )

@@ -155,9 +155,19 @@ pub fn serve_ports(cluster: &RayCluster) -> Vec<ServicePort> {
         .collect()
 }
 
-/// Port of the head's Service that leads to the dashboard: the one called `dashboard`, or 8265 (RC-141).
+/// Port of the head Service that leads to the dashboard: the one called `dashboard`, or 8265 (RC-141).
 pub fn dashboard_port(cluster: &RayCluster) -> i32 {
-    head_ports(cluster).iter().find(|port| port.name.as_deref() == Some(port::DASHBOARD_NAME)).map_or(port::DASHBOARD, |port| port.port)
+    let of_user = cluster.spec.head_group_spec.head_service.as_ref().and_then(|service| service.spec.as_ref()?.ports.clone());
+    dashboard_of(&merge_ports(of_user.unwrap_or_default(), head_ports(cluster)))
+}
+
+/// Port of the head container that the dashboard listens on, as far as the container's ports tell (RC-143).
+pub fn dashboard_container_port(cluster: &RayCluster) -> i32 {
+    dashboard_of(&head_ports(cluster))
+}
+
+fn dashboard_of(ports: &[ServicePort]) -> i32 {
+    ports.iter().find(|port| port.name.as_deref() == Some(port::DASHBOARD_NAME)).map_or(port::DASHBOARD, |port| port.port)
 }
 
 /// The ports of the head container, or Ray's defaults if it declares none, sorted by name (RC-131). Two ports of one name or one

@@ -5,25 +5,25 @@ use std::fmt;
 use serde_json::Value;
 
 /// One field that differs; a missing field is null.
-pub struct Difference {
+pub(crate) struct Difference {
     /// Where, from the kind on; items of lists of named things are addressed by name.
-    pub path: String,
+    pub(crate) path: String,
     /// What KubeRay made.
-    pub theirs: Value,
+    pub(crate) theirs: Value,
     /// What is built here.
-    pub ours: Value,
+    pub(crate) ours: Value,
 }
 
 impl Difference {
-    pub fn is(&self, theirs: &str, ours: &str) -> bool {
+    pub(crate) fn is(&self, theirs: &str, ours: &str) -> bool {
         self.theirs == theirs && self.ours == ours
     }
 
-    pub fn theirs_text(&self) -> &str {
+    pub(crate) fn theirs_text(&self) -> &str {
         self.theirs.as_str().unwrap_or_default()
     }
 
-    pub fn ours_text(&self) -> &str {
+    pub(crate) fn ours_text(&self) -> &str {
         self.ours.as_str().unwrap_or_default()
     }
 }
@@ -35,7 +35,7 @@ impl fmt::Display for Difference {
 }
 
 /// Every field in which the two differ.
-pub fn differences(path: &str, theirs: &Value, ours: &Value) -> Vec<Difference> {
+pub(crate) fn differences(path: &str, theirs: &Value, ours: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
     collect(path.to_owned(), theirs, ours, &mut found);
     found

@@ -3,6 +3,8 @@
 //! Every difference that is wanted stands in [`INTENDED`] with its reason; any other difference fails, and so does an entry that
 //! explains nothing any more.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // helpers of tests are tests
+
 mod compare;
 mod served;
 
@@ -109,8 +111,8 @@ struct Scene<'a> {
 }
 
 enum Owner {
-    Job(RayJob),
-    Service(RayService),
+    Job(Box<RayJob>),
+    Service(Box<RayService>),
 }
 
 /// The clusters of one file: those of the sample, and those that KubeRay made from its RayJobs and RayServices.
@@ -129,8 +131,8 @@ fn scenes<'a>(file: &str, golden: &'a [Value], sample: &[Value]) -> Vec<Scene<'a
             let annotation = |pod: &&Value| pod["metadata"]["annotations"]["ray.io/external-storage-namespace"].as_str().map(str::to_owned);
             object["metadata"]["uid"] = theirs.iter().find_map(annotation).unwrap_or_default().into();
             let owner = match owner_kind(&object) {
-                "RayJob" => sample.iter().chain(golden).find(|o| kind(o) == "RayJob").map(|job| Owner::Job(typed(job))),
-                "RayService" => sample.iter().find(|o| kind(o) == "RayService").map(|service| Owner::Service(typed(service))),
+                "RayJob" => sample.iter().chain(golden).find(|o| kind(o) == "RayJob").map(|job| Owner::Job(Box::new(typed(job)))),
+                "RayService" => sample.iter().find(|o| kind(o) == "RayService").map(|service| Owner::Service(Box::new(typed(service)))),
                 _ => None,
             };
             Scene { cluster: typed(&object), settings: settings(), theirs, owner }
@@ -206,12 +208,12 @@ impl<'a> Scene<'a> {
                 Owner::Job(job) => {
                     let mut job = job.clone();
                     job.metadata.name = name;
-                    json(&service::head_for_owner(&job, &self.cluster, &self.settings))
+                    json(&service::head_for_owner(job.as_ref(), &self.cluster, &self.settings))
                 }
                 Owner::Service(owner) => {
                     let mut owner = owner.clone();
                     owner.metadata.name = name;
-                    json(&service::head_for_owner(&owner, &self.cluster, &self.settings))
+                    json(&service::head_for_owner(owner.as_ref(), &self.cluster, &self.settings))
                 }
             };
         }

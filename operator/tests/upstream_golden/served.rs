@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 /// The object with the API server's defaults, without what only the API server knows, empty values left out on both sides.
-pub fn normal(kind: &str, object: &Value) -> Value {
+pub(crate) fn normal(kind: &str, object: &Value) -> Value {
     let mut object = object.clone();
     for key in ["apiVersion", "kind", "status"] {
         object.as_object_mut().unwrap().remove(key);

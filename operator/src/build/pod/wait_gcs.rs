@@ -39,7 +39,7 @@ while true; do
     echo "$waited s: the GCS server does not answer yet."
   else
     if ray health-check --address {gcs}; then
-      echo "The GCS server answers.."
+      echo "The GCS server answers."
       break
     fi
     echo "$waited s: the GCS server still does not answer; the messages above say why."
