@@ -227,3 +227,94 @@ fn fleet_defaults_and_softened_rules_follow_the_namespace() {
     assert!(soft.allowed && soft.report.warnings.iter().any(|warning| warning.path.contains("groupName")), "{:?}", soft.report);
     assert!(!hard.allowed && hard.report.errors.iter().any(|error| error.path.contains("groupName")), "{:?}", hard.report);
 }
+
+mod properties {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Any JSON, not too deep.
+    fn json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            ".{0,12}".prop_map(Value::from),
+        ];
+        // Names that the rules look for, so that they meet values of every wrong type.
+        let key = prop_oneof![
+            "[a-zA-Z/~.]{0,8}",
+            proptest::sample::select(vec![
+                "spec",
+                "metadata",
+                "name",
+                "headGroupSpec",
+                "workerGroupSpecs",
+                "rayClusterSpec",
+                "template",
+                "containers",
+                "rayStartParams",
+                "autoscalerOptions",
+                "submissionMode",
+                "deletionStrategy",
+                "serveConfigV2",
+                "jobTemplate",
+                "annotations",
+                "resources",
+            ])
+            .prop_map(str::to_owned),
+        ];
+        leaf.prop_recursive(6, 80, 6, move |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                proptest::collection::btree_map(key.clone(), inner, 0..6).prop_map(|map| map.into_iter().collect()),
+            ]
+        })
+    }
+
+    fn endpoint() -> impl Strategy<Value = Endpoint> {
+        proptest::sample::select(Endpoint::all().collect::<Vec<_>>())
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_get_an_answer(endpoint in endpoint(), bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = review(endpoint, &Grounds::default(), &bytes);
+        }
+
+        #[test]
+        fn a_damaged_review_gets_an_answer(endpoint in endpoint(), at in 0usize..700, byte in any::<u8>(), cut in 0usize..700) {
+            let mut bytes = body("UPDATE", &cluster("demo", &["a"]), &cluster("demo", &["b"]), |_| {});
+            if let Some(place) = bytes.get_mut(at) {
+                *place = byte;
+            }
+            let _ = review(endpoint, &Grounds::default(), &bytes);
+            bytes.truncate(cut);
+            prop_assert!(review(endpoint, &Grounds::default(), &bytes).is_err());
+        }
+
+        #[test]
+        fn any_object_is_answered_and_defaults_are_filled_in_once(
+            endpoint in endpoint(), object in json(), old in json(), update in any::<bool>(),
+        ) {
+            let operation = if update { "UPDATE" } else { "CREATE" };
+            let kind = endpoint.kind.as_str();
+            let send = |object: &Value| {
+                let body = body(operation, object, &old, |request| request["kind"]["kind"] = json!(kind));
+                let reviewed = review(endpoint, &Grounds::default(), &body).expect("an answer");
+                let mut answer: Value = serde_json::from_slice(&reviewed.body).expect("JSON");
+                answer["response"].take()
+            };
+            let response = send(&object);
+            prop_assert!(response["allowed"].is_boolean());
+            if response.get("patch").is_some() {
+                prop_assert_eq!(endpoint.mode, Mode::Mutate);
+                let mut patched = object.clone();
+                json_patch::patch(&mut patched, &patch_of(&response)).expect("applies");
+                let again = send(&patched);
+                prop_assert!(again.get("patch").is_none(), "{again}");
+            }
+        }
+    }
+}

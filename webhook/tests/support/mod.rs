@@ -85,7 +85,6 @@ pub(crate) struct Running {
 }
 
 pub(crate) async fn start(folder: &Path) -> Running {
-    #[allow(irrefutable_let_patterns, reason = "true only while the program can do one thing")]
     let Command::Serve(args) = Cli::try_parse_from(flags(folder)).expect("flags").command else { panic!("not serve") };
     let webhook = Webhook::bind(*args, Lifetimes::default()).await.expect("free ports");
     let addresses = webhook.addresses().expect("bound");

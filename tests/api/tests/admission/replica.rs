@@ -55,7 +55,6 @@ impl Replica {
     }
 
     pub(crate) async fn start_as(scene: &Scene, kubeconfig: &Path, lifetimes: Lifetimes, more: &[&str]) -> Self {
-        #[allow(irrefutable_let_patterns, reason = "true only while the program can do one thing")]
         let cli::Command::Serve(args) = Cli::try_parse_from(flags(scene, kubeconfig, more)).expect("flags").command else {
             panic!("not serve")
         };
