@@ -1,0 +1,5 @@
+mod deletion;
+mod groups;
+mod head;
+mod multi_host;
+mod whole;
