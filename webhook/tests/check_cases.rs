@@ -1,5 +1,7 @@
 //! `check` against the knowledge base: every admission case gets its verdict and paths, every sample of KubeRay is admitted.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a test")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -104,7 +106,11 @@ fn every_error_of_an_admission_case_has_the_line_of_its_field() {
         let header = header(&text);
         let judged = if header.update { text.split_once("\n---\n").unwrap().1 } else { &text };
         // A text that holds YAML is broken somewhere inside, which the line tells.
-        for error in checked(&header, &text).errors.into_iter().filter(|error| !error.path.ends_with("serveConfigV2") && !error.path.ends_with("YAML")) {
+        for error in checked(&header, &text)
+            .errors
+            .into_iter()
+            .filter(|error| !error.path.ends_with("serveConfigV2") && !error.path.ends_with("YAML"))
+        {
             let line = judged.lines().nth(error.line as usize - 1).unwrap_or_else(|| panic!("{name}: {error:?}"));
             // The field itself, or a parent of it; a list element begins where its first key is.
             let named = error.path.split(['.', '[', ']']).filter(|step| !step.is_empty() && step.parse::<usize>().is_err());
@@ -132,7 +138,11 @@ fn every_sample_of_kuberay_is_admitted() {
         let denials = |gates: &str| -> Vec<String> {
             let file = check_text(&Context::new(gates.parse().unwrap()), name, text);
             assert!(!file.objects.is_empty(), "{name} has an object of ours");
-            file.objects.iter().flat_map(|object| &object.errors).map(|error| format!("{}:{} {}", error.line, error.path, error.message)).collect()
+            file.objects
+                .iter()
+                .flat_map(|object| &object.errors)
+                .map(|error| format!("{}:{} {}", error.line, error.path, error.message))
+                .collect()
         };
         let refused = denials("");
         match gate {

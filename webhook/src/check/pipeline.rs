@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use shared::defaults::{self, FleetDefaults};
 use shared::features::FeatureGates;
 use shared::schema::{Schema, metadata as metadata_rules};
-use shared::validation::{self, ErrorType, FieldError, Kind, Request};
+use shared::validation::{self, ErrorType, FieldError, FieldWarning, Kind, Request};
 use shared::yaml::{self, Duplicate, Place, Step, YamlError};
 
 use super::cel::CelEngine;
@@ -131,23 +131,24 @@ fn judge(context: &Context, kind: Kind, schema: &'static Schema, object: Object<
     found.mutate(context, kind, schema, &mut value, old);
     let mut structural = schema.check(&value, old, &context.cel);
     structural.extend(new_metadata_errors(&value, old));
-    for error in &mut structural {
-        error.message.push_str(&meant::remark(schema, error, &value, place, source));
-    }
     let request = Request::create(kind, &value, &context.features);
     let report = validation::validate(&old.map_or(request, |old| request.update(old)));
     errors.extend(merged(structural, report.errors));
-    for error in errors {
-        let line = found.line(&error.path, &value);
-        found.error_at(line, error);
+    for mut error in errors {
+        error.message.push_str(&meant::remark(schema, &error, &value, place, source));
+        found.error(error, &value);
     }
-    for warning in report.warnings {
-        let line = found.line(&warning.path, &value);
-        found.warning(warning.path, warning.message, line);
+    let advice = meant::advice(kind, &value, place, source, &report.warnings);
+    for FieldWarning { path, message, .. } in report.warnings {
+        // What a value of the wrong type amounts to is no advice.
+        if found.checked.errors.iter().any(|error| error.kind == ErrorType::TypeInvalid && is_below(&path, &error.path)) {
+            continue;
+        }
+        found.warning(path, message, &value);
     }
-    for Advice { path, message, line } in meant::advice(kind, &value, place, source) {
+    for Advice { path, message, line } in advice {
         let line = line.unwrap_or_else(|| found.line(&path, &value));
-        found.warning(path, message, line);
+        found.checked.warnings.push(Finding { path, kind: ErrorType::Invalid, message, line });
     }
     found.finish()
 }
@@ -180,7 +181,6 @@ fn new_metadata_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
 /// Structural errors and those of the rules, each mistake once: at the same place a rule explains more than the schema does, but
 /// has nothing to say about a value of the wrong type or about what is inside something missing.
 fn merged(structural: Vec<FieldError>, rules: Vec<FieldError>) -> Vec<FieldError> {
-    let is_below = |path: &str, parent: &str| path.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
     let hidden = |rule: &FieldError| {
         structural.iter().any(|error| match error.kind {
             ErrorType::TypeInvalid => is_below(&rule.path, &error.path),
@@ -198,6 +198,11 @@ fn merged(structural: Vec<FieldError>, rules: Vec<FieldError>) -> Vec<FieldError
         structural.into_iter().filter(|error| error.kind == ErrorType::TypeInvalid || !explained(error)).collect();
     all.extend(rules);
     all
+}
+
+/// Whether a path is another one, or leads on from it.
+fn is_below(path: &str, parent: &str) -> bool {
+    path.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// Gives findings their lines.
@@ -226,12 +231,37 @@ impl Collector<'_> {
         schema.settle(value);
     }
 
+    fn error(&mut self, mut error: FieldError, object: &Value) {
+        let line = match self.line_inside(&error.path, &error.message) {
+            Some((line, rest)) => {
+                error.message = rest;
+                line
+            }
+            None => self.line(&error.path, object),
+        };
+        self.error_at(line, error);
+    }
+
     fn error_at(&mut self, line: u32, FieldError { path, kind, message, .. }: FieldError) {
         self.checked.errors.push(Finding { path, kind, message, line });
     }
 
-    fn warning(&mut self, path: String, message: String, line: u32) {
+    fn warning(&mut self, path: String, message: String, object: &Value) {
+        let (line, message) = self.line_inside(&path, &message).unwrap_or_else(|| (self.line(&path, object), message));
         self.checked.warnings.push(Finding { path, kind: ErrorType::Invalid, message, line });
+    }
+
+    /// Messages about a text that holds YAML may begin with the line in that text: as a line of the file it is easier to find.
+    fn line_inside(&self, path: &str, message: &str) -> Option<(u32, String)> {
+        let (number, rest) = message.strip_prefix("line ")?.split_once(": ")?;
+        let steps = Step::parse(path);
+        let holds_yaml = matches!(steps.last(), Some(Step::Key(name)) if meant::holds_yaml(name));
+        let found = self.place.find(&steps);
+        if !holds_yaml || found.depth < steps.len() {
+            return None;
+        }
+        let line = meant::line_before_content(self.source, found.pos.line, found.place).saturating_add(number.parse().ok()?);
+        Some((line, rest.to_owned()))
     }
 
     fn line(&self, path: &str, object: &Value) -> u32 {

@@ -1,7 +1,7 @@
 //! Things that are legal, and surely not meant.
 
 use serde_json::{Map, Value};
-use shared::validation::Kind;
+use shared::validation::{FieldWarning, Kind};
 use shared::yaml::{Place, Step};
 
 use super::{source, value_at};
@@ -41,11 +41,11 @@ const FREE_TEXTS: &[&str] = &[
     "lifecycle",
 ];
 
-/// Everything of this sort in an object.
-pub(in crate::check) fn advice(kind: Kind, object: &Value, place: &Place, source: &str) -> Vec<Advice> {
+/// Everything of this sort in an object that the rules have not said already.
+pub(in crate::check) fn advice(kind: Kind, object: &Value, place: &Place, source: &str, said: &[FieldWarning]) -> Vec<Advice> {
     let mut found = Vec::new();
     if kind == Kind::RayService {
-        swallowed(object, place, source, &mut found);
+        found.extend(swallowed(object, place, source, said));
     }
     for part in ["metadata", "spec"] {
         if let Some(Value::Object(map)) = object.get(part) {
@@ -57,18 +57,22 @@ pub(in crate::check) fn advice(kind: Kind, object: &Value, place: &Place, source
     found
 }
 
-/// Keys of a cluster inside the Serve configuration.
-fn swallowed(object: &Value, place: &Place, source: &str, found: &mut Vec<Advice>) {
+/// A key of a cluster inside the Serve configuration: the first, as others are inside it or beside it for the same reason. The
+/// rules see such a key at the top of a text that can be read; others are in a text that is broken by it, or too far right.
+fn swallowed(object: &Value, place: &Place, source: &str, said: &[FieldWarning]) -> Option<Advice> {
     let steps = [Step::Key("spec".to_owned()), Step::Key("serveConfigV2".to_owned())];
-    let Some(text) = value_at(object, &steps).and_then(Value::as_str) else { return };
-    let written = place.find(&steps);
-    for (line, key) in lines_of_keys(text).filter(|(_, key)| SWALLOWED.contains(key)) {
-        found.push(Advice {
-            path: Step::join(&steps),
-            message: format!("`{key}` is inside this text, so Kubernetes does not see it: indent it like serveConfigV2 itself"),
-            line: Some(source::line_before_content(source, written.pos.line, written.place) + line),
-        });
+    let text = value_at(object, &steps).and_then(Value::as_str)?;
+    let (line, key) = lines_of_keys(text).find(|(_, key)| SWALLOWED.contains(key))?;
+    let path = Step::join(&steps);
+    if said.iter().any(|warning| warning.path == path && warning.message.contains(key)) {
+        return None;
     }
+    let written = place.find(&steps);
+    Some(Advice {
+        path,
+        message: format!("`{key}` is inside this text, so Kubernetes does not see it: indent it like serveConfigV2 itself"),
+        line: Some(source::line_before_content(source, written.pos.line, written.place) + line),
+    })
 }
 
 /// The keys in a YAML text with their lines, counted from 1; also of a text that cannot be read.
@@ -187,7 +191,7 @@ mod tests {
         let object = json!({"metadata": {"name": "a", "annotations": {"x": "{{ y }}"}}, "spec": {
             "entrypoint": "echo ${X}", "rayClusterSpec": {"headGroupSpec": {"template": {"spec": {"containers": [
                 {"name": "h", "image": "<image>", "args": ["${A}"], "env": [{"name": "A", "value": "${B}"}]}]}}}}}});
-        let found = advice(Kind::RayJob, &object, &Place::default(), "");
+        let found = advice(Kind::RayJob, &object, &Place::default(), "", &[]);
         let paths: Vec<_> = found.iter().map(|advice| &*advice.path).collect();
         assert_eq!(paths, ["spec.rayClusterSpec.headGroupSpec.template.spec.containers[0].image"]);
     }
@@ -196,8 +200,13 @@ mod tests {
     fn swallowed_keys_are_named_with_their_line() {
         let source = "kind: RayService\nspec:\n  serveConfigV2: |\n    applications:\n    - name: a\n    rayClusterConfig:\n      headGroupSpec:\n        x: 1\n";
         let document = parse_document(source).unwrap().unwrap();
-        let found = advice(Kind::RayService, &document.value, &document.place, source);
-        let told: Vec<_> = found.iter().map(|advice| (advice.line, advice.message.split('`').nth(1).unwrap())).collect();
-        assert_eq!(told, [(Some(6), "rayClusterConfig"), (Some(7), "headGroupSpec")]);
+        let told = |said: &[FieldWarning]| -> Vec<(Option<u32>, String)> {
+            let found = advice(Kind::RayService, &document.value, &document.place, source, said);
+            found.iter().map(|advice| (advice.line, advice.message.split('`').nth(1).unwrap().to_owned())).collect()
+        };
+        assert_eq!(told(&[]), [(Some(6), "rayClusterConfig".to_owned())]);
+        let said =
+            FieldWarning { path: "spec.serveConfigV2".to_owned(), message: "rayClusterConfig stands inside".to_owned(), rule: "W-S-1" };
+        assert_eq!(told(&[said]), []);
     }
 }

@@ -11,7 +11,7 @@ mod unknown;
 pub(super) use advice::{Advice, advice};
 pub(super) use distance::nearest;
 pub(super) use scalars::remark;
-pub(super) use source::{line_of_problem, value_at};
+pub(super) use source::{line_before_content, line_of_problem, value_at};
 pub(super) use syntax::{glued, glued_message, syntax};
 pub(super) use unknown::unknown;
 

@@ -25,7 +25,7 @@ pub(super) fn plain_scalar(source: &str, pos: Pos) -> &str {
 }
 
 /// The line in the file before the first line of a text that is embedded in it. `line` is that of its key.
-pub(super) fn line_before_content(source: &str, key_line: u32, value: &Place) -> u32 {
+pub(in crate::check) fn line_before_content(source: &str, key_line: u32, value: &Place) -> u32 {
     let block = line(source, key_line).trim_end();
     // `key: |`, with indentation indicators and a comment, has its text below; a quoted or plain text starts beside the key.
     let after_colon = block.rsplit_once(": ").map_or("", |(_, after)| after).trim_start();
