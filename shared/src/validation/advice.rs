@@ -209,14 +209,15 @@ fn warn_of_overwritten_variables(group: &Value, path: &Path<'_>, is_worker: bool
 /// Groups whose Pods cannot be told apart by name, because the names are cut to 50 characters (RC-12).
 fn warn_of_equal_pod_names(cluster: &Cluster<'_>, path: &Path<'_>, out: &mut Findings) {
     let groups = cluster.groups();
-    let room = 50_usize.saturating_sub(cluster.subject.name.len() + 1);
+    // The clusters of other kinds get `-` and five random characters behind the parent's name.
+    let own = if cluster.is_own() { cluster.subject.name.to_owned() } else { format!("{}-xxxxx", cluster.subject.name) };
+    let room = 50_usize.saturating_sub(own.len() + 1);
     // Short names are never cut; with very many groups this is no advice worth its time.
     if groups.len() > 64 {
         return;
     }
-    let prefix = |group: &Value| {
-        group.at("groupName").text().filter(|name| name.len() > room).map(|name| names::worker_pod_prefix(cluster.subject.name, name))
-    };
+    let prefix =
+        |group: &Value| group.at("groupName").text().filter(|name| name.len() > room).map(|name| names::worker_pod_prefix(&own, name));
     for (index, group) in groups.iter().enumerate() {
         let Some(own) = prefix(group) else { continue };
         let twin =

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{
-    ErrorType, Findings, Path,
+    ErrorType, Findings, Kind, Path,
     cluster::{Cluster, at_pod, at_ray_container, ray_container},
     json::{Json, Shown, position},
 };
@@ -81,6 +81,18 @@ fn examine_pod(group: &Value, path: &Path<'_>, out: &mut Findings) {
 
 /// N-C-4: the operator mounts the token unless there is a mount of that *name*; another name at that *path* makes the Pod illegal.
 fn forbid_token_mount(group: &Value, path: &Path<'_>, out: &mut Findings) {
+    let volumes = group.at("template").at("spec").at("volumes");
+    if let Some(index) = position(volumes, TOKEN_VOLUME)
+        && volumes.items().get(index).is_some_and(|volume| !volume.at("projected").is_set())
+    {
+        at_pod(path, |pod| {
+            out.forbidden(
+                &pod.field("volumes").index(index).field("name"),
+                "N-C-4",
+                format!("with enableK8sTokenAuth the operator adds the volume {TOKEN_VOLUME}, which holds the token: choose another name"),
+            );
+        });
+    }
     let mounts = ray_container(group).at("volumeMounts");
     if position(mounts, TOKEN_VOLUME).is_some() {
         return;
@@ -99,14 +111,16 @@ fn forbid_token_mount(group: &Value, path: &Path<'_>, out: &mut Findings) {
 
 /// N-C-5: a head Service of the user's naming that has the name of another Service of the cluster.
 fn examine_head_service(cluster: &Cluster<'_>, head: &Path<'_>, out: &mut Findings) {
-    if !cluster.is_own() {
-        return;
-    }
     let Some(name) = cluster.head.at("headService").at("metadata").at("name").filled() else { return };
     let multi_host = cluster.groups().iter().any(|group| group.at("numOfHosts").int().is_some_and(|hosts| hosts > 1));
     let serve = cluster.subject.annotation(labels::annotation::ENABLE_SERVE_SERVICE) == "true";
-    let taken = (multi_host && name == names::headless_service(cluster.subject.name))
-        || (serve && name == names::serve_service(cluster.subject.name));
+    let own = cluster.subject.name;
+    let taken = match cluster.subject.kind {
+        Kind::RayCluster => (multi_host && name == names::headless_service(own)) || (serve && name == names::serve_service(own)),
+        // A RayJob has a head Service of its own, which stays when a retry makes a new cluster.
+        Kind::RayJob => name == names::head_service(own),
+        Kind::RayService | Kind::RayCronJob => false,
+    };
     if taken {
         let service = head.field("headService");
         let metadata = service.field("metadata");
@@ -114,7 +128,7 @@ fn examine_head_service(cluster: &Cluster<'_>, head: &Path<'_>, out: &mut Findin
             &metadata.field("name"),
             ErrorType::Duplicate,
             "N-C-5",
-            format!("the operator makes another Service {} for this cluster: choose another name", Shown(name)),
+            format!("the operator makes another Service {}: choose another name", Shown(name)),
         );
     }
 }

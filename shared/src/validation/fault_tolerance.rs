@@ -3,11 +3,13 @@
 use super::{
     Findings, Path,
     cluster::{Cluster, at_pod, at_ray_container, variable},
+    groups::shown_json,
     json::{Json, position},
 };
 use crate::{
     features::Feature,
     labels::{annotation, env},
+    quantity::Quantity,
 };
 
 const STORAGE_VOLUME: &str = "gcs-storage";
@@ -87,6 +89,16 @@ fn examine_embedded(cluster: &Cluster<'_>, path: &Path<'_>, options_path: &Path<
         }
     }
     let (storage, storage_path) = (options.at("storage"), options_path.field("storage"));
+    if storage.at("size").is_set()
+        && storage.at("size").text() != Some("")
+        && Quantity::of_json(storage.at("size")).is_none_or(|size| size <= Quantity::ZERO)
+    {
+        out.invalid(
+            &storage_path.field("size"),
+            "C-14",
+            format!("{} is not a size: write it like \"10Gi\"", shown_json(storage.at("size"))),
+        );
+    }
     if storage.at("claimName").filled().is_some() {
         for field in ["size", "storageClassName", "accessModes"] {
             let value = storage.at(field);

@@ -18,6 +18,7 @@ pub(super) fn examine_head(cluster: &Cluster<'_>, path: &Path<'_>, out: &mut Fin
         return out.required(path, "V-C-10", "a cluster needs a head: describe it here");
     }
     examine_template(cluster.head, path, "V-C-10", out);
+    examine_service_type(cluster.head.at("serviceType"), &path.field("serviceType"), out);
     examine_settings(cluster.head, path, ["V-C-11", "V-C-12", "V-C-13"], out);
     if cluster.autoscaling && cluster.autoscaler_version == "v2" {
         examine_v2_restart(cluster.head, path, "V-C-42", out);
@@ -124,19 +125,49 @@ fn examine_template(group: &Value, path: &Path<'_>, rule: &'static str, out: &mu
     let spec = template.field("spec");
     let containers = spec.field("containers");
     let pod = group.at("template").at("spec");
+    if let Some(policy) = pod.at("restartPolicy").filled()
+        && !matches!(policy, "Always" | "OnFailure" | "Never")
+    {
+        out.error(
+            &spec.field("restartPolicy"),
+            ErrorType::NotSupported,
+            "N-C-10",
+            format!("{} is not a restart policy: use \"Always\", \"OnFailure\" or \"Never\"", Shown(policy)),
+        );
+    }
     if pod.at("containers").items().is_empty() {
         out.required(&containers, rule, "the template has no container, and the first one is to run Ray: add one");
     }
-    for (list, containers) in [(pod.at("containers"), containers), (pod.at("initContainers"), spec.field("initContainers"))] {
-        for (index, container) in list.items().iter().enumerate() {
+    examine_pod_resources(pod, &spec, out);
+}
+
+/// C-14, N-C-6 for every container of a Pod spec.
+pub(super) fn examine_pod_resources(pod: &Value, path: &Path<'_>, out: &mut Findings) {
+    for list in ["containers", "initContainers"] {
+        let containers = path.field(list);
+        for (index, container) in pod.at(list).items().iter().enumerate() {
             let container_path = containers.index(index);
             examine_limits(container.at("resources"), &container_path.field("resources"), out);
         }
     }
 }
 
-/// C-14: quantities of a container. Kubernetes refuses the Pod, not the RayCluster, so nobody would see it in time.
-fn examine_limits(resources: &Value, path: &Path<'_>, out: &mut Findings) {
+/// N-C-9: Kubernetes refuses the Service, long after it accepted the cluster.
+fn examine_service_type(field: &Value, path: &Path<'_>, out: &mut Findings) {
+    if let Some(kind) = field.filled()
+        && !matches!(kind, "ClusterIP" | "NodePort" | "LoadBalancer")
+    {
+        out.error(
+            path,
+            ErrorType::NotSupported,
+            "N-C-9",
+            format!("the head cannot have a Service of type {}: use \"ClusterIP\", \"NodePort\" or \"LoadBalancer\"", Shown(kind)),
+        );
+    }
+}
+
+/// C-14, N-C-6: quantities of a container. Kubernetes refuses the Pod, not the RayCluster, so nobody would see it in time.
+pub(super) fn examine_limits(resources: &Value, path: &Path<'_>, out: &mut Findings) {
     let limits = resources.at("limits");
     for (section, values) in [("limits", limits), ("requests", resources.at("requests"))] {
         for (name, value) in values.entries() {
@@ -168,7 +199,7 @@ fn examine_limits(resources: &Value, path: &Path<'_>, out: &mut Findings) {
     }
 }
 
-fn shown_json(value: &Value) -> String {
+pub(super) fn shown_json(value: &Value) -> String {
     value.text().map_or_else(|| value.to_string(), |text| Shown(text).to_string())
 }
 
@@ -333,10 +364,10 @@ fn examine_v2_restart(group: &Value, path: &Path<'_>, rule: &'static str, out: &
     }
 }
 
-/// The group's restart policy if it is something other than `Never` or nothing.
+/// The group's restart policy if it is one that restarts (an unknown one is N-C-10's business).
 pub(super) fn restart_policy(group: &Value) -> Option<String> {
     let policy = group.at("template").at("spec").at("restartPolicy").filled()?;
-    (policy != "Never").then(|| Shown(policy).to_string())
+    matches!(policy, "Always" | "OnFailure").then(|| Shown(policy).to_string())
 }
 
 fn at_restart_policy(group: &Path<'_>, report: impl FnOnce(&Path<'_>)) {

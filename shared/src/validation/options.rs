@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{
     Findings, Path,
     cluster::{Cluster, at_pod, at_ray_container, ray_container, variable},
+    groups::examine_limits,
     json::{Json, Shown, position},
 };
 use crate::{
@@ -52,6 +53,7 @@ fn examine_autoscaler(cluster: &Cluster<'_>, path: &Path<'_>, out: &mut Findings
             });
         }
     }
+    examine_limits(options.at("resources"), &options_path.field("resources"), out);
     if let Some(idle) = options.at("idleTimeoutSeconds").int()
         && idle < 0
     {
@@ -89,6 +91,7 @@ fn examine_history(cluster: &Cluster<'_>, path: &Path<'_>, out: &mut Findings) {
     if !collector.is_set() {
         return out.required(&collector_path, "V-C-47", "the history server is fed by a collector: describe it here");
     }
+    examine_limits(collector.at("resources"), &collector_path.field("resources"), out);
     if collector.at("image").filled().is_none() {
         out.required(&collector_path.field("image"), "V-C-48", "the collector has no default image: name one");
     }
@@ -177,6 +180,11 @@ fn examine_auth(cluster: &Cluster<'_>, path: &Path<'_>, out: &mut Findings) {
         }
         return;
     }
+    forbid_other_mode(cluster.head_container, &path.field("headGroupSpec"), out);
+    let groups = path.field("workerGroupSpecs");
+    for (index, group) in cluster.groups().iter().enumerate() {
+        forbid_other_mode(ray_container(group), &groups.index(index), out);
+    }
     let (what, needed, rule) = if kubernetes && cluster.subject.kind == super::Kind::RayCluster {
         ("authentication with Kubernetes tokens", K8S_TOKEN_SINCE, "V-C-58")
     } else {
@@ -187,6 +195,21 @@ fn examine_auth(cluster: &Cluster<'_>, path: &Path<'_>, out: &mut Findings) {
     }
     if kubernetes && auth.at("secretName").filled().is_some() {
         out.forbidden(&auth_path.field("secretName"), "V-C-58", "Kubernetes tokens need no Secret: remove it, or enableK8sTokenAuth");
+    }
+}
+
+/// N-C-8: the operator leaves a variable alone that is there, so one node would talk without tokens.
+fn forbid_other_mode(container: &Value, group: &Path<'_>, out: &mut Findings) {
+    let Some(index) = variable(container, env::RAY_AUTH_MODE) else { return };
+    let literal = container.at("env").items().get(index).and_then(|variable| variable.at("value").text());
+    if literal.is_some_and(|mode| mode != "token") {
+        at_ray_container(group, |container| {
+            out.forbidden(
+                &container.field("env").index(index).field("name"),
+                "N-C-8",
+                format!("{} contradicts authOptions.mode \"token\", and the variable wins: remove it", env::RAY_AUTH_MODE),
+            );
+        });
     }
 }
 
@@ -247,12 +270,32 @@ fn examine_tls(cluster: &Cluster<'_>, path: &Path<'_>, out: &mut Findings) {
     if !cluster.spec.at("tlsOptions").at("enabled").is_true() {
         return;
     }
+    forbid_tls_volume(cluster.head, &path.field("headGroupSpec"), out);
     at_ray_container(&path.field("headGroupSpec"), |container| forbid_tls_parts(cluster.head_container, container, out));
     let groups = path.field("workerGroupSpecs");
     for (index, group) in cluster.groups().iter().enumerate() {
+        forbid_tls_volume(group, &groups.index(index), out);
         at_ray_container(&groups.index(index), |container| forbid_tls_parts(ray_container(group), container, out));
     }
     forbid_tls_parts(cluster.spec.at("autoscalerOptions"), &path.field("autoscalerOptions"), out);
+}
+
+/// N-C-4: a volume of the managed name would be used in place of the operator's. If it is mounted under that name, too, V-C-67
+/// says so.
+fn forbid_tls_volume(group: &Value, path: &Path<'_>, out: &mut Findings) {
+    let pod = group.at("template").at("spec");
+    if position(ray_container(group).at("volumeMounts"), TLS_VOLUME).is_some() {
+        return;
+    }
+    if let Some(index) = position(pod.at("volumes"), TLS_VOLUME) {
+        at_pod(path, |pod| {
+            out.forbidden(
+                &pod.field("volumes").index(index).field("name"),
+                "N-C-4",
+                format!("with tlsOptions the operator adds the volume {TLS_VOLUME}: choose another name"),
+            );
+        });
+    }
 }
 
 /// V-C-66, V-C-67, for a container or the options of one.

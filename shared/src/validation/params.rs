@@ -9,6 +9,17 @@ use super::{
 
 pub(super) fn examine(params: &Value, path: &Path<'_>, out: &mut Findings) {
     for (name, value) in params.entries() {
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')) {
+            out.invalid(
+                &path.key(name),
+                "N-C-11",
+                format!(
+                    "{} cannot be an option of \"ray start\": write its name without the leading \"--\", like \"num-cpus\"",
+                    Shown(name)
+                ),
+            );
+            continue;
+        }
         let Some(text) = value.filled() else { continue };
         // The values go through a shell, so that people compute some of them: only what the shell leaves alone is judged.
         if text.contains(['$', '`']) {

@@ -212,10 +212,25 @@ fn clashes() -> Vec<Case> {
         worker(&pod(&["ray", "b"], &["b"])).denied("N-C-3", below(GROUP, "template.spec.containers[1].name")),
         worker(&pod(&["ray", "b"], &["c"])),
         cluster(&merged(tokens.clone(), &json!({"headGroupSpec": mount("own", token_path)}))).denied("N-C-4", &mount_at),
-        cluster(&merged(tokens.clone(), &json!({"headGroupSpec": mount("ray-token", token_path)}))),
+        cluster(&merged(
+            tokens.clone(),
+            &json!({"headGroupSpec": merged(mount("ray-token", token_path), &json!({"template": {"spec": {"volumes": [{"name": "ray-token", "projected": {}}]}}}))}),
+        )),
         cluster(&merged(tokens, &json!({"headGroupSpec": mount("own", "/elsewhere")}))),
         head(&mount("own", token_path)),
         head(&service_name("own")),
+        cluster(&merged(
+            json!({"rayVersion": "2.55.0", "authOptions": {"mode": "token", "enableK8sTokenAuth": true}}),
+            &json!({"headGroupSpec": {"template": {"spec": {"volumes": [{"name": "ray-token", "emptyDir": {}}]}}}}),
+        ))
+        .denied("N-C-4", below(HEAD, "template.spec.volumes[0].name")),
+        cluster(&merged(
+            json!({"rayVersion": "2.55.0", "authOptions": {"mode": "token", "enableK8sTokenAuth": true}}),
+            &json!({"headGroupSpec": {"template": {"spec": {"volumes": [{"name": "ray-token", "projected": {}}]}}}}),
+        )),
+        job(&json!({"rayClusterSpec": {"headGroupSpec": service_name("j-head-svc")}}))
+            .denied("N-C-5", "spec.rayClusterSpec.headGroupSpec.headService.metadata.name"),
+        job(&json!({"rayClusterSpec": {"headGroupSpec": service_name("own")}})),
         cluster(&json!({"headGroupSpec": service_name("c-headless")})),
         cluster(&json!({"headGroupSpec": service_name("c-headless"), "workerGroupSpecs": [group("a", &json!({"numOfHosts": 2}))]}))
             .denied("N-C-5", below(HEAD, "headService.metadata.name")),
@@ -251,6 +266,22 @@ fn quantities() -> Vec<Case> {
         worker(&resources(json!({"requests": {"cpu": "-1"}}))).denied("C-14", at("requests[cpu]")),
         worker(&resources(json!({"requests": {"cpu": "1001m"}}))).denied("N-C-6", at("requests[cpu]")),
         worker(&resources(json!({"requests": {"cpu": "9"}, "limits": {"cpu": null}}))),
+        cluster(&json!({"enableInTreeAutoscaling": true, "autoscalerOptions": {"resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}}))
+            .denied("N-C-6", "spec.autoscalerOptions.resources.requests[cpu]"),
+        job(&json!({"submitterPodTemplate": template(&json!({"resources": {"limits": {"cpu": "much"}}}))}))
+            .denied("C-14", "spec.submitterPodTemplate.spec.containers[0].resources.limits[cpu]"),
+        head(&json!({"rayStartParams": {"num_cpus": "1", "a b": "1"}})).denied("N-C-11", below(HEAD, "rayStartParams[a b]")),
+        head(&json!({"rayStartParams": {"": "1", "--x;y": "1"}}))
+            .denied("N-C-11", below(HEAD, "rayStartParams[]"))
+            .denied("N-C-11", below(HEAD, "rayStartParams[--x;y]")),
+        head(&json!({"serviceType": "LoadBalancer"})),
+        head(&json!({"serviceType": ""})),
+        head(&json!({"serviceType": "loadbalancer"})).denied("N-C-9", below(HEAD, "serviceType")),
+        head(&json!({"serviceType": "ExternalName"})).denied("N-C-9", below(HEAD, "serviceType")),
+        worker(&json!({"template": {"spec": {"restartPolicy": "OnFailure"}}})),
+        worker(&json!({"template": {"spec": {"restartPolicy": "never"}}})).denied("N-C-10", below(GROUP, "template.spec.restartPolicy")),
+        cluster(&json!({"enableInTreeAutoscaling": true, "autoscalerOptions": {"version": "v2"}, "headGroupSpec": {"template": {"spec": {"restartPolicy": "always"}}}}))
+            .denied("N-C-10", below(HEAD, "template.spec.restartPolicy")),
     ]
 }
 

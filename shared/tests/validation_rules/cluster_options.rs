@@ -105,6 +105,9 @@ fn embedded() -> Vec<Case> {
         cluster(&base(json!({"redisAddress": "", "storage": {"size": "1Gi", "storageClassName": "s", "accessModes": ["ReadWriteOnce"]}})))
             .gates(on),
         cluster(&base(json!({"storage": {"claimName": "c", "subPath": "p", "size": ""}}))).gates(on),
+        cluster(&base(json!({"storage": {"size": "ten"}}))).gates(on).denied("C-14", options_at("storage.size")),
+        cluster(&base(json!({"storage": {"size": "0"}}))).gates(on).denied("C-14", options_at("storage.size")),
+        cluster(&base(json!({"storage": {"size": 1}}))).gates(on),
         cluster(&head_pod(template(&env("RAY_gcs_storage", "x")))).gates(on).denied("V-C-33", below(HEAD_BOX, "env[0].name")),
         cluster(&head_pod(template(&env("RAY_gcs_storage_path", "x")))).gates(on).denied("V-C-33", below(HEAD_BOX, "env[0].name")),
         head_container(&env("RAY_gcs_storage", "x")).gates(on),
@@ -164,6 +167,12 @@ fn history() -> Vec<Case> {
     let mut cases = vec![
         cluster(&collector(good.clone())).denied("V-C-46", "spec.historyServerOptions"),
         with(good.clone()),
+        cluster(&merged(
+            collector(good.clone()),
+            &json!({"historyServerOptions": {"collectorOptions": {"resources": {"limits": {"cpu": "-1"}}}}}),
+        ))
+        .gates(on)
+        .denied("C-14", "spec.historyServerOptions.collectorOptions.resources.limits[cpu]"),
         cluster(&json!({"historyServerOptions": {}})).gates(on).denied("V-C-47", "spec.historyServerOptions.collectorOptions"),
         cluster(&json!({"historyServerOptions": {"collectorOptions": {"image": "", "env": good}}}))
             .gates(on)
@@ -232,6 +241,12 @@ fn auth() -> Vec<Case> {
         with("2.55.0", json!({"enableK8sTokenAuth": true})).denied("V-C-59", "spec.authOptions.mode"),
         with("2.55.0", json!({"mode": "disabled", "enableK8sTokenAuth": true})).denied("V-C-59", "spec.authOptions.mode"),
         with("2.55.0", json!({"enableK8sTokenAuth": false})),
+        cluster(&json!({"authOptions": {"mode": "token"}, "headGroupSpec": {"template": template(&env("RAY_AUTH_MODE", "disabled"))}}))
+            .denied("N-C-8", below(HEAD_BOX, "env[0].name")),
+        cluster(&json!({"authOptions": {"mode": "token"}, "workerGroupSpecs": [group("a", &json!({"template": template(&env("RAY_AUTH_MODE", ""))}))]}))
+            .denied("N-C-8", below(GROUP_BOX, "env[0].name")),
+        cluster(&json!({"authOptions": {"mode": "token"}, "headGroupSpec": {"template": template(&env("RAY_AUTH_MODE", "token"))}})),
+        head_container(&env("RAY_AUTH_MODE", "disabled")),
         job(&json!({"rayClusterSpec": {"rayVersion": "2.55.0", "authOptions": k8s}}))
             .denied("V-J-31", "spec.rayClusterSpec.authOptions.enableK8sTokenAuth"),
     ]
@@ -275,6 +290,9 @@ fn tls() -> Vec<Case> {
         cluster(&json!({"tlsOptions": {"enabled": false}})).denied("V-C-65", "spec.tlsOptions"),
         cluster(&json!({"tlsOptions": {"enabled": false}})).gates(on),
         enabled(json!({})),
+        enabled(json!({"headGroupSpec": {"template": {"spec": {"volumes": [{"name": "ray-tls"}]}}}}))
+            .denied("N-C-4", below(HEAD, "template.spec.volumes[0].name")),
+        enabled(json!({"headGroupSpec": {"template": {"spec": {"volumes": [{"name": "tls"}]}}}})),
         cluster(&merged(json!({"tlsOptions": {"enabled": false}}), &head(&env("RAY_USE_TLS", "1")))).gates(on),
         enabled(json!({"workerGroupSpecs": [group("a", &json!({"template": template(&env("RAY_USE_TLS", "0"))}))]}))
             .denied("V-C-66", below(GROUP_BOX, "env[0].name")),

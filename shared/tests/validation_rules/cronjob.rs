@@ -11,6 +11,11 @@ pub(crate) fn cases() -> Vec<Case> {
         cron(&json!({"jobTemplate": {"suspend": true}})).warned("W-CJ-4", "spec.jobTemplate.suspend"),
         cron(&json!({"jobTemplate": {"suspend": true, "shutdownAfterJobFinishes": false}})).denied("V-J-3", "spec.jobTemplate.suspend"),
         cron(&json!({"jobTemplate": {"submissionMode": "x"}})).denied("C-11", "spec.jobTemplate.submissionMode"),
+        cron(&json!({"jobTemplate": {"jobId": "x", "rayClusterSpec": null, "clusterSelector": {"ray.io/cluster": "c"}}}))
+            .warned("W-CJ-5", "spec.jobTemplate.jobId"),
+        cron(&json!({"jobTemplate": {"jobId": "x"}})).not_warned("W-CJ-5"),
+        cron(&json!({"jobTemplate": {"rayClusterSpec": {"headGroupSpec": {"headService": {"metadata": {"name": "h"}}}}}}))
+            .warned("W-CJ-6", "spec.jobTemplate.rayClusterSpec.headGroupSpec.headService.metadata.name"),
         zone(json!(null)),
         zone(json!("")).denied("V-CJ-4", "spec.timeZone"),
         zone(json!("Local")).denied("C-17", "spec.timeZone"),

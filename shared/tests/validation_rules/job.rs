@@ -180,5 +180,11 @@ fn advice() -> Vec<Case> {
         job(&json!({"rayClusterSpec": {"suspend": true}})).warned("W-J-7", "spec.rayClusterSpec.suspend"),
         ports(&["gcs-server"]).warned("W-J-8", "spec.rayClusterSpec.headGroupSpec.template.spec.containers[0].ports"),
         ports(&["gcs-server", "dashboard"]).not_warned("W-J-8"),
+        selected(json!({"clusterSelector": {"app": "x"}})).warned("W-J-9", "spec.clusterSelector[app]"),
+        selected(json!({})).not_warned("W-J-9"),
+        job(&json!({"rayClusterSpec": {"headGroupSpec": {"rayStartParams": {"dashboard-host": "127.0.0.1", "include-dashboard": "false"}}}}))
+            .warned("W-J-10", "spec.rayClusterSpec.headGroupSpec.rayStartParams[dashboard-host]")
+            .warned("W-J-10", "spec.rayClusterSpec.headGroupSpec.rayStartParams[include-dashboard]"),
+        job(&json!({"rayClusterSpec": {"headGroupSpec": {"rayStartParams": {"dashboard-host": "0.0.0.0", "include-dashboard": "true"}}}})).not_warned("W-J-10"),
     ]
 }

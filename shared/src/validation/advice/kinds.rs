@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{has_variable, lacks_port};
 use crate::{
     features::Feature,
-    labels::{annotation, env, port},
+    labels::{annotation, env, label, port},
     validation::{
         Findings, Kind, Path, Subject,
         cluster::{at_ray_container, ray_container},
@@ -34,6 +34,10 @@ pub(crate) fn examine_job(subject: &Subject<'_>, spec: &Value, mode: Mode, path:
     let cluster = spec.at("rayClusterSpec");
     let cluster_path = path.field("rayClusterSpec");
     if spec.at("clusterSelector").has_entries() {
+        let selector = path.field("clusterSelector");
+        for (key, _) in spec.at("clusterSelector").entries().filter(|(key, _)| *key != label::CLUSTER) {
+            out.warn(&selector.key(key), "W-J-9", "only ray.io/cluster is read, which names the cluster");
+        }
         if cluster.is_set() {
             out.warn(&cluster_path, "W-J-4", "the job runs on the cluster chosen by clusterSelector, so no cluster is made from this");
         }
@@ -64,9 +68,21 @@ pub(crate) fn examine_job(subject: &Subject<'_>, spec: &Value, mode: Mode, path:
     }
 }
 
-/// Jobs and services are reached over the dashboard's port (WEAK-7).
+/// Jobs and services are reached over the dashboard (WEAK-7).
 fn warn_of_missing_dashboard(cluster: &Value, path: &Path<'_>, out: &mut Findings) {
     let head = cluster.at("headGroupSpec");
+    let params = head.at("rayStartParams");
+    let closed = [("dashboard-host", &["127.0.0.1", "localhost", "::1"][..]), ("include-dashboard", &["false", "False"][..])];
+    for (name, values) in closed {
+        if params.at(name).text().is_some_and(|value| values.contains(&value)) {
+            let head_path = path.field("headGroupSpec");
+            out.warn(
+                &head_path.field("rayStartParams").key(name),
+                "W-J-10",
+                "the operator and the submitter reach Ray over its dashboard, which this closes to them",
+            );
+        }
+    }
     if lacks_port(ray_container(head), |name| name == port::DASHBOARD_NAME) {
         at_ray_container(&path.field("headGroupSpec"), |container| {
             out.warn(
@@ -144,6 +160,25 @@ pub(crate) fn examine_cronjob(subject: &Subject<'_>, path: &Path<'_>, out: &mut 
     }
     let template = spec.at("jobTemplate");
     let template_path = path.field("jobTemplate");
+    if template.at("jobId").filled().is_some() && template.at("clusterSelector").has_entries() {
+        out.warn(
+            &template_path.field("jobId"),
+            "W-CJ-5",
+            "every run has this id on the same cluster, where Ray knows it after the first run and starts nothing: leave it out",
+        );
+    }
+    let head = template.at("rayClusterSpec").at("headGroupSpec");
+    if head.at("headService").at("metadata").at("name").filled().is_some() {
+        let cluster = template_path.field("rayClusterSpec");
+        let head = cluster.field("headGroupSpec");
+        let service = head.field("headService");
+        let metadata = service.field("metadata");
+        out.warn(
+            &metadata.field("name"),
+            "W-CJ-6",
+            "the clusters of all runs want a Service of this name, so a run fails while the cluster of another is there",
+        );
+    }
     if template.at("suspend").is_true() {
         out.warn(
             &template_path.field("suspend"),
