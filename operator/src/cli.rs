@@ -4,7 +4,7 @@ use clap::{ArgAction, Args, Parser};
 
 /// Runs RayClusters, RayJobs and RayCronJobs on Kubernetes.
 #[derive(Parser, Clone, Debug, PartialEq)]
-#[command(name = "kuberay-operator", version, disable_help_subcommand = true)]
+#[command(name = "kuberay-operator", version, args_override_self = true)]
 pub struct Flags {
     /// Configuration file. With it, every flag is ignored that the file has a field for.
     #[arg(long, default_value = "", value_name = "FILE")]
@@ -207,6 +207,11 @@ mod tests {
         let flags = read(&["--use-kubernetes-proxy", "--metrics-addr", ":2"]);
         assert!(flags.switches.use_kubernetes_proxy);
         assert_eq!(flags.metrics_addr, ":2");
+    }
+
+    #[test]
+    fn of_a_repeated_flag_the_last_counts() {
+        assert_eq!(read(&["--metrics-addr=:1", "-metrics-addr", ":2"]).metrics_addr, ":2");
     }
 
     #[test]

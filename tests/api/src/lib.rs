@@ -2,8 +2,12 @@
 //!
 //! The programs are those of the last `cargo build`; `make test-api` builds them first.
 
+pub mod chart;
 pub mod program;
+pub mod proxy;
+pub mod rbac;
 pub mod server;
 
 pub use program::Program;
+pub use proxy::Proxy;
 pub use server::{Server, namespace, server};

@@ -91,6 +91,11 @@ impl Program {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    /// How it has ended, if it has ended by itself.
+    pub fn try_wait(&mut self) -> Option<std::process::ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
     /// Process id, while it runs.
     pub fn pid(&self) -> Option<u32> {
         self.child.id()

@@ -103,13 +103,16 @@ async fn write_all(client: Client, clock: Clock, metrics: Metrics, mut receiver:
         metrics.events("merged", flushed.merged);
         metrics.events("dropped", flushed.dropped);
         for write in flushed.writes {
-            let fate = if send(&client, write).await { "sent" } else { "failed" };
-            metrics.events(fate, 1);
+            let verb = if matches!(write, Write::Create(_)) { "create" } else { "patch" };
+            let failure = send(&client, write).await.err();
+            metrics.events(if failure.is_none() { "sent" } else { "failed" }, 1);
+            metrics.api_write("Event", verb, failure);
         }
     }
 }
 
-async fn send(client: &Client, write: Write) -> bool {
+/// Writes one event; fails with the HTTP code, 0 without an answer.
+async fn send(client: &Client, write: Write) -> Result<(), u16> {
     let result = match write {
         Write::Create(event) => {
             let namespace = event.metadata.namespace.clone().unwrap_or_default();
@@ -125,19 +128,19 @@ async fn send(client: &Client, write: Write) -> bool {
         }
     };
     match result {
-        Ok(Ok(())) => true,
+        Ok(Ok(())) => Ok(()),
         // The namespace is on its way out, or a repeat came after the API server forgot the first: nobody misses the event.
         Ok(Err(kube::Error::Api(status))) if matches!(status.code, 403 | 404 | 409) => {
             tracing::debug!("event not written: {}", status.message);
-            false
+            Err(status.code)
         }
         Ok(Err(error)) => {
-            tracing::info!("event not written: {error}");
-            false
+            tracing::info!("event not written: {}", super::controller::with_causes(&error));
+            Err(0)
         }
         Err(_) => {
             tracing::info!("event not written: no answer within {} s", DEADLINE.as_secs());
-            false
+            Err(0)
         }
     }
 }

@@ -164,11 +164,11 @@ impl Records {
         r.register("controller_runtime_reconcile_time_seconds", "Duration of a look at an object", records.durations.clone());
         r.register("controller_runtime_max_concurrent_reconciles", "Objects looked at side by side, at most", records.concurrency.clone());
         r.register("workqueue_queue_duration_seconds", "How long an object waits after its time has come", records.queue_waits.clone());
-        r.register("kuberay_operator_api_writes", "Writes to the API server, by kind, verb and result", records.writes.clone());
+        r.register("kuberay_api_writes", "Writes to the API server, by kind, verb and result", records.writes.clone());
         r.register("rest_client_requests", "Requests to the API server", records.requests.clone());
         r.register("rest_client_request_duration_seconds", "Time until the API server begins to answer", records.request_durations.clone());
         r.register("leader_election_master_status", "1 while this process holds the lease", records.leader.clone());
-        r.register("kuberay_operator_events", "Events by what became of them", records.events.clone());
+        r.register("kuberay_events", "Events by what became of them", records.events.clone());
         records
     }
 

@@ -55,7 +55,7 @@ impl<F: Fn() -> Vec<(Labels, i64)> + Send + Sync + 'static> Collector for Gauges
 pub fn register(context: &Arc<Context>, ray: bool) {
     let metrics = &context.metrics;
     let sizes = Arc::clone(context);
-    metrics.add(Gauges::new("kuberay_operator_cache_objects", "Objects in a cache, by kind", move || cache_sizes(&sizes)));
+    metrics.add(Gauges::new("kuberay_cache_objects", "Objects in a cache, by kind", move || cache_sizes(&sizes)));
     let queues = context.queues.clone();
     metrics.add(Gauges::new("workqueue_depth", "Objects whose time has come and that nobody looks at yet", move || {
         let depth = |name: &str, queue: &Queue| (vec![("name", name.to_owned()), ("controller", name.to_owned())], count(queue.depth()));

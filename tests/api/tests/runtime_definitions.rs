@@ -1,0 +1,146 @@
+//! API servers with other definitions than ours: none, older ones, newer ones, and ones that let anything through.
+
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
+
+use std::path::Path;
+use std::time::Duration;
+
+use api_tests::{Program, program::binary, program::free_port};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
+use testcluster::api::{ApiServer, Options};
+use testcluster::progress::Progress;
+use testcluster::wait;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn server(crds: Vec<CustomResourceDefinition>) -> ApiServer {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    ApiServer::start(Options { crds, controller_manager: false, progress: Progress::stderr(), ..Options::default() }).await.unwrap()
+}
+
+/// Our definitions without a schema.
+fn anything_goes() -> Vec<CustomResourceDefinition> {
+    let mut definitions = shared::crd::all();
+    for version in definitions.iter_mut().flat_map(|definition| definition["spec"]["versions"].as_array_mut().unwrap()) {
+        version["schema"] = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
+    }
+    definitions.into_iter().map(|definition| serde_json::from_value(definition).unwrap()).collect()
+}
+
+fn clusters(client: &Client) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("ray.io", "v1", "RayCluster");
+    Api::namespaced_with(client.clone(), "default", &ApiResource::from_gvk(&kind))
+}
+
+async fn create(client: &Client, name: &str, spec: &Value) {
+    let object = json!({ "apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": { "name": name }, "spec": spec });
+    clusters(client).create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+}
+
+fn good() -> Value {
+    json!({ "headGroupSpec": { "rayStartParams": {}, "template": { "spec": { "containers": [{ "name": "ray-head", "image": "ray:2.54.1" }] } } } })
+}
+
+async fn head(client: &Client, cluster: &str) {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
+    let selector = ListParams::default().labels(&format!("ray.io/cluster={cluster},ray.io/node-type=head"));
+    let head = wait::until("a head Pod", PATIENCE, || async { Ok(pods.list(&selector).await?.items.pop()) });
+    head.await.unwrap_or_else(|error| panic!("{cluster}: {error}"));
+}
+
+#[tokio::test]
+async fn runtime_an_object_that_cannot_be_read_stops_nobody() {
+    let server = server(anything_goes()).await;
+    let client = server.client();
+    // Without the controller-manager nobody makes it, and no Pod is admitted without it.
+    let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "default" } });
+    let accounts: Api<k8s_openapi::api::core::v1::ServiceAccount> = Api::namespaced(client.clone(), "default");
+    accounts.create(&PostParams::default(), &serde_json::from_value(account).unwrap()).await.unwrap();
+    create(&client, "bad-before", &json!({ "headGroupSpec": 7 })).await;
+    create(&client, "good-before", &good()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::operator(folder.path(), &server.kubeconfig_path(), &["--enable-leader-election=false"], &[]).await.unwrap();
+    head(&client, "good-before").await;
+    create(&client, "bad-after", &json!({ "headGroupSpec": { "template": [] }, "workerGroupSpecs": "none" })).await;
+    create(&client, "good-after", &good()).await;
+    head(&client, "good-after").await;
+    // It heals with the object.
+    let heal = json!({ "spec": { "headGroupSpec": null } });
+    clusters(&client).patch("bad-before", &PatchParams::default(), &Patch::Merge(&heal)).await.unwrap();
+    let heal = json!({ "spec": good() });
+    clusters(&client).patch("bad-before", &PatchParams::default(), &Patch::Merge(&heal)).await.unwrap();
+    head(&client, "bad-before").await;
+    let log = program.log();
+    assert_eq!(log.matches("default/bad-after cannot be read").count(), 1, "{log}");
+    program.terminate().await.unwrap();
+    server.stop().await.unwrap();
+}
+
+async fn readiness(port: u16) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let Ok(mut stream) = tokio::net::TcpStream::connect(("127.0.0.1", port)).await else { return String::new() };
+    let mut answer = String::new();
+    let _ = stream.write_all(b"GET /readyz HTTP/1.0\r\n\r\n").await;
+    let _ = stream.read_to_string(&mut answer).await;
+    answer
+}
+
+fn start(kubeconfig: &Path, port: u16, flags: &[&str]) -> tokio::process::Child {
+    let mut command = tokio::process::Command::new(binary("kuberay-operator"));
+    command.arg(format!("--kubeconfig={}", kubeconfig.display())).args(["--metrics-addr=0", "--leader-election-namespace=default"]);
+    command.arg(format!("--health-probe-bind-address=127.0.0.1:{port}")).args(flags).kill_on_drop(true);
+    command.stdout(std::process::Stdio::piped()).spawn().unwrap()
+}
+
+async fn wait_ready(port: u16) {
+    wait::until("readiness", PATIENCE, || async { Ok(readiness(port).await.starts_with("HTTP/1.0 200").then_some(())) }).await.unwrap();
+}
+
+#[tokio::test]
+async fn runtime_missing_definitions_are_waited_for_or_installed() {
+    let server = server(Vec::new()).await;
+    let definitions: Api<CustomResourceDefinition> = Api::all(server.client());
+    let port = free_port().unwrap();
+    let mut waiting = start(&server.kubeconfig_path(), port, &["--enable-leader-election=false"]);
+    let told =
+        wait::until("the reason", PATIENCE, || async { Ok(Some(readiness(port).await).filter(|answer| answer.contains("rayclusters"))) });
+    let told = told.await.unwrap();
+    assert!(told.starts_with("HTTP/1.0 503") && told.contains("--manage-crds"), "{told}");
+    assert!(waiting.try_wait().unwrap().is_none(), "it waits");
+
+    let other = free_port().unwrap();
+    let _managing = start(&server.kubeconfig_path(), other, &["--manage-crds"]);
+    wait_ready(other).await;
+    wait_ready(port).await;
+    let version = |definition: &CustomResourceDefinition| definition.annotations().get("ray.io/crd-version").cloned();
+    let found = definitions.list(&ListParams::default()).await.unwrap().items;
+    assert_eq!(found.len(), 4);
+    assert!(found.iter().all(|definition| version(definition).is_some_and(|version| version.starts_with("rs-v"))), "{found:?}");
+    server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn runtime_definitions_are_kept_current_but_never_taken_back() {
+    let server = server(anything_goes()).await;
+    let definitions: Api<CustomResourceDefinition> = Api::all(server.client());
+    let newer = json!({ "metadata": { "annotations": { "ray.io/crd-version": "rs-v99.0.0" } } });
+    definitions.patch("rayjobs.ray.io", &PatchParams::default(), &Patch::Merge(&newer)).await.unwrap();
+    let port = free_port().unwrap();
+    let _managing = start(&server.kubeconfig_path(), port, &["--manage-crds"]);
+    wait_ready(port).await;
+    let has_schema = async |name: &str| {
+        let text = serde_json::to_string(&definitions.get(name).await.unwrap().spec).unwrap();
+        text.contains("headGroupSpec")
+    };
+    let current = wait::until("our schema of RayClusters", PATIENCE, || async { Ok(has_schema("rayclusters.ray.io").await.then_some(())) });
+    current.await.unwrap();
+    let last = wait::until("the last of them", PATIENCE, || async { Ok(has_schema("rayservices.ray.io").await.then_some(())) });
+    last.await.unwrap();
+    assert!(!has_schema("rayjobs.ray.io").await, "a newer definition is left alone");
+    server.stop().await.unwrap();
+}
