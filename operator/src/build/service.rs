@@ -92,7 +92,7 @@ pub fn headless_workers(cluster: &RayCluster, settings: &Settings) -> Service {
         metadata: ObjectMeta {
             name: Some(names::headless_service(cx.name)),
             namespace: cluster.metadata.namespace.clone(),
-            labels: Some(to_map([(label::HEADLESS_WORKER_SVC, cx.name.to_owned())])),
+            labels: Some(to_map([(label::HEADLESS_WORKER_SVC, cx.name.to_owned()), (label::CLUSTER, cx.name.to_owned())])),
             owner_references: Some(vec![owner_reference(cluster)]),
             ..ObjectMeta::default()
         },
@@ -127,6 +127,7 @@ pub fn serve(cluster: &RayCluster, settings: &Settings) -> Result<Service, Build
             name: Some(names::serve_service(cx.name)),
             namespace: cluster.metadata.namespace.clone(),
             labels: Some(to_map([
+                (label::CLUSTER, cx.name.to_owned()),
                 (label::ORIGINATED_FROM_CR_NAME, cx.name.to_owned()),
                 (label::ORIGINATED_FROM_CRD, "RayCluster".to_owned()),
                 (label::SERVE, names::check_label(&format!("{}-serve", cx.name))),

@@ -186,7 +186,7 @@ fn rc_134_multi_host_workers() {
     assert!(service::needs_headless_workers(&many) && !service::needs_headless_workers(&cluster(|_| ())));
     let service = json!(service::headless_workers(&many, &Settings::default()));
     assert_eq!(service["metadata"]["name"], "demo-headless");
-    assert_eq!(service["metadata"]["labels"], json!({"ray.io/headless-worker-svc": "demo"}));
+    assert_eq!(service["metadata"]["labels"], json!({"ray.io/cluster": "demo", "ray.io/headless-worker-svc": "demo"}));
     assert_eq!(
         service["spec"],
         json!({
@@ -205,7 +205,9 @@ fn rc_135_serve() {
     assert_eq!(service["metadata"]["name"], "demo-serve-svc");
     assert_eq!(
         service["metadata"]["labels"],
-        json!({"ray.io/originated-from-cr-name": "demo", "ray.io/originated-from-crd": "RayCluster", "ray.io/serve": "demo-serve"})
+        json!({
+            "ray.io/cluster": "demo", "ray.io/originated-from-cr-name": "demo", "ray.io/originated-from-crd": "RayCluster", "ray.io/serve": "demo-serve",
+        })
     );
     assert_eq!(
         service["spec"],

@@ -16,14 +16,27 @@ use super::memory::ClusterMemory;
 use super::plan::{CleanupJob, Observed, Verdict};
 use super::pods::ClusterPod;
 use crate::runtime::Context;
+use crate::build::head_service_name;
 use crate::runtime::api::{ApiError, is_controlled_by};
 use crate::runtime::pod_view::PodView;
-use crate::runtime::views::JobView;
+use crate::runtime::views::{JobView, ServiceView};
 
 /// Everything that decisions rest on.
 pub fn observe(context: &Context, cluster: Arc<RayCluster>, memory: &mut ClusterMemory) -> Observed {
     let verdict = verdict(&cluster, memory, context.settings.features);
-    Observed { verdict, pods: pods(context, &cluster), cleanup_job: cleanup_job(context, &cluster), cluster }
+    Observed {
+        verdict,
+        pods: pods(context, &cluster),
+        head_service: head_service(context, &cluster),
+        cleanup_job: cleanup_job(context, &cluster),
+        cluster,
+    }
+}
+
+/// The Service of the head, if it is the cluster's.
+pub fn head_service(context: &Context, cluster: &RayCluster) -> Option<Arc<ServiceView>> {
+    let (namespace, _, uid) = identity(cluster);
+    context.services.get(namespace, &head_service_name(cluster)).filter(|service| is_controlled_by(&service.metadata, uid))
 }
 
 /// Head and workers of the cluster, ordered by name.

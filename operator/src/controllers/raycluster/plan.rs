@@ -32,6 +32,7 @@ use super::status::condition;
 use crate::build::pod::Replica;
 use crate::build::resources::hosts_per_replica;
 use crate::build::spec_hash;
+use crate::runtime::views::ServiceView;
 use crate::settings::{Settings, VERSION};
 
 /// What was seen of a cluster.
@@ -43,6 +44,8 @@ pub struct Observed {
     pub verdict: Verdict,
     /// Its head and workers.
     pub pods: Vec<ClusterPod>,
+    /// The Service of its head.
+    pub head_service: Option<Arc<ServiceView>>,
     /// The Job that deletes its keys from Redis.
     pub cleanup_job: CleanupJob,
 }
@@ -210,7 +213,7 @@ pub fn plan(observed: &Observed, memory: &mut ClusterMemory, settings: &Settings
         let note = Note::warning(reason, "Validate", message.clone()).about("spec");
         return Plan { notes: vec![note], ..Plan::idle(Stage::Invalid) };
     }
-    let (children, mut notes) = children::desired(cluster, !observed.pods.is_empty(), settings);
+    let (children, mut notes) = children::desired(cluster, !observed.pods.is_empty(), observed.head_service.as_deref(), settings);
     let mut plan = Plan { finalizer: teardown::upkeep(cluster, settings), children, ..Plan::idle(Stage::In(Phase::Active)) };
     plan.notes.append(&mut notes);
 

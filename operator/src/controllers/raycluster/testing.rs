@@ -157,6 +157,7 @@ pub(super) fn observed(cluster: RayCluster, pods: &[P]) -> Observed {
         cluster: Arc::new(cluster),
         verdict: Verdict::Valid,
         pods: pods.iter().map(P::pod).collect(),
+        head_service: None,
         cleanup_job: CleanupJob::Absent,
     }
 }

@@ -10,6 +10,7 @@ use super::{Applied, Of, claim, route};
 use crate::build::secret;
 use crate::controllers::raycluster::memory::ClusterMemory;
 use crate::controllers::raycluster::notes::Note;
+use crate::controllers::raycluster::observe;
 use crate::controllers::raycluster::plan::{DesiredChildren, Wanted};
 use crate::controllers::raycluster::pods::Trouble;
 use crate::runtime::Context;
@@ -85,14 +86,7 @@ pub(super) async fn apply(
     let _ = pass.keep(serve_service, &context.services, &SERVICE).await;
     route::apply(context, cluster, route, memory, applied, now).await;
     claim::apply(context, cluster, gcs_claim, memory, applied, now).await;
-    applied.head_service = head_service.or_else(|| known_head_service(context, cluster));
-}
-
-/// The head's Service as it is, for a status without any change.
-fn known_head_service(context: &Context, cluster: &RayCluster) -> Option<std::sync::Arc<crate::runtime::views::ServiceView>> {
-    let Of { namespace, uid } = Of::cluster(cluster);
-    let service = context.services.get(namespace, &crate::build::head_service_name(cluster))?;
-    is_controlled_by(&service.metadata, uid).then_some(service)
+    applied.head_service = head_service.or_else(|| observe::head_service(context, cluster));
 }
 
 /// An object of the wanted name belongs to somebody else, or could not be had.

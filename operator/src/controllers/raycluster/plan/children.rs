@@ -9,6 +9,7 @@ use shared::names;
 
 use crate::build::{GcsStore, gcs_store, ingress, pvc, rbac, secret, service};
 use crate::controllers::raycluster::notes::Note;
+use crate::runtime::views::ServiceView;
 use crate::settings::Settings;
 
 /// What is to become of one object.
@@ -75,8 +76,13 @@ impl DesiredChildren {
 }
 
 /// The objects that a valid cluster is to have, and what there is to say about those that cannot be built. `has_pods` says whether
-/// Pods exist that may rest on what an earlier spec asked for.
-pub(super) fn desired(cluster: &RayCluster, has_pods: bool, settings: &Settings) -> (DesiredChildren, Vec<Note>) {
+/// Pods exist that may rest on what an earlier spec asked for; `known_head` is the head's Service as it is.
+pub(super) fn desired(
+    cluster: &RayCluster,
+    has_pods: bool,
+    known_head: Option<&ServiceView>,
+    settings: &Settings,
+) -> (DesiredChildren, Vec<Note>) {
     let name = cluster.metadata.name.as_deref().unwrap_or_default();
     let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
     let mut notes = Vec::new();
@@ -128,8 +134,10 @@ pub(super) fn desired(cluster: &RayCluster, has_pods: bool, settings: &Settings)
         Some(GcsStore::Embedded) if pvc::users_claim(cluster).is_none() => Wanted::here(pvc::gcs(cluster)),
         _ => Wanted::Untouched,
     };
+    let (head_service, note) = head_service(service::head(cluster, settings), known_head);
+    notes.extend(note);
     let children = DesiredChildren {
-        head_service: Wanted::here(service::head(cluster, settings)),
+        head_service,
         headless_service,
         serve_service,
         ingress,
@@ -141,4 +149,56 @@ pub(super) fn desired(cluster: &RayCluster, has_pods: bool, settings: &Settings)
         gcs_claim,
     };
     (children, notes)
+}
+
+/// A Service keeps its address, or the lack of one, for life (C-32). Where a type is asked for that needs an address, a Service without
+/// one is deleted, and made anew at the next look. One that has an address keeps it, although it would be made without one today.
+fn head_service(mut wanted: Service, known: Option<&ServiceView>) -> (Wanted<Service>, Option<Note>) {
+    let address = known.map(|known| &*known.spec.cluster_ip).unwrap_or_default();
+    let name = wanted.metadata.name.clone().unwrap_or_default();
+    if let Some(spec) = &mut wanted.spec {
+        let kind = spec.type_.as_deref().unwrap_or_default();
+        if address == "None" && matches!(kind, "NodePort" | "LoadBalancer") {
+            let text = format!("Service {name} is made anew, because type {kind} needs an address and the Service was made without one");
+            return (Wanted::Nowhere { name }, Some(Note::normal("UpdatedService", "Update", text)));
+        }
+        if !matches!(address, "" | "None") && spec.cluster_ip.as_deref() == Some("None") {
+            spec.cluster_ip = None;
+        }
+    }
+    (Wanted::here(wanted), None)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn c_32_a_service_keeps_its_address_or_is_made_anew() {
+        // type and address wanted, address there is; is it kept, and with which address in the request
+        let table = [
+            (None, Some("None"), None, true, Some("None")),
+            (None, Some("None"), Some("None"), true, Some("None")),
+            (Some("LoadBalancer"), None, None, true, None),
+            (Some("LoadBalancer"), None, Some("None"), false, None),
+            (Some("NodePort"), None, Some("None"), false, None),
+            (Some("LoadBalancer"), None, Some("10.1.1.1"), true, None),
+            (None, Some("None"), Some("10.1.1.1"), true, None),
+            (Some("ClusterIP"), None, Some("None"), true, None),
+        ];
+        for (kind, address, known, kept, sent) in table {
+            let wanted: Service =
+                serde_json::from_value(json!({ "metadata": { "name": "s" }, "spec": { "type": kind, "clusterIP": address } })).unwrap();
+            let known: Option<ServiceView> =
+                known.map(|address| serde_json::from_value(json!({ "metadata": { "name": "s" }, "spec": { "clusterIP": address } })).unwrap());
+            let (step, note) = head_service(wanted, known.as_ref());
+            match step {
+                Wanted::Here(service) if kept => assert_eq!(service.spec.unwrap().cluster_ip.as_deref(), sent),
+                Wanted::Nowhere { .. } if !kept => assert!(note.is_some()),
+                other => panic!("{kind:?} {address:?} {known:?}: {other:?}"),
+            }
+        }
+    }
 }
