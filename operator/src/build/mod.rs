@@ -11,6 +11,7 @@ mod context;
 pub mod env;
 mod gcs_store;
 pub mod ingress;
+pub mod job_cluster;
 pub mod pod;
 pub mod pvc;
 pub mod ray_start;
@@ -21,6 +22,7 @@ pub mod secret;
 pub mod security;
 pub mod service;
 mod spec_hash;
+pub mod submitter;
 
 pub use container::shell;
 pub use context::{Creator, head_fqdn, head_service_name};
