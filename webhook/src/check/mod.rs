@@ -18,7 +18,7 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
 pub use args::{CheckArgs, OutputFormat};
-pub use finding::{Checked, Finding};
+pub use finding::{Checked, CheckedFile, Finding};
 pub use pipeline::{Context, check_text};
 pub use report::{Counts, Reporter};
 
