@@ -32,7 +32,7 @@ pub struct ClusterMemory {
     /// The head.
     pub head: GroupMemory,
     /// The worker groups by name.
-    pub groups: BTreeMap<String, GroupMemory>,
+    pub groups: BTreeMap<String, Box<GroupMemory>>,
     /// What was said in events.
     pub told: Told,
     /// What the rules said, with the version of the object that they were asked about.
@@ -54,7 +54,7 @@ impl ClusterMemory {
         self.groups.retain(|name, _| groups.contains(&name.as_str()));
         let uids: BTreeSet<&str> = pods.iter().map(ClusterPod::uid).collect();
         let replicas: BTreeSet<&str> = pods.iter().map(ClusterPod::replica_name).collect();
-        for group in self.groups.values_mut().chain([&mut self.head]) {
+        for group in self.groups.values_mut().map(|group| &mut **group).chain([&mut self.head]) {
             group.crashes.release.retain(|uid, _| uids.contains(uid.as_str()));
             group.hosts.retain(|replica, _| replicas.contains(replica.as_str()));
             group.used.retain(|(of, _)| *of == epoch);
@@ -67,14 +67,20 @@ impl ClusterMemory {
         self.all().find_map(|group| group.refusal.as_ref())
     }
 
-    /// When the first refused Pod is to be tried again.
-    pub fn retry_at(&self) -> Option<Timestamp> {
-        self.all().filter_map(|group| group.refusal.as_ref()).map(|refusal| refusal.retry_at).min()
+    /// When the first refused Pod is to be tried again. A time that has passed says nothing: the Pod was not tried because something
+    /// else has to happen first, and that wakes the cluster.
+    pub fn retry_at(&self, now: Timestamp) -> Option<Timestamp> {
+        self.all().filter_map(|group| group.refused_until(now)).min()
+    }
+
+    /// Drops what says nothing, so that a cluster at rest costs next to no memory.
+    pub fn compact(&mut self) {
+        self.groups.retain(|_, group| !group.is_blank());
     }
 
     /// Pods are no longer wanted, so it does not matter that they were refused.
     pub fn drop_refusals(&mut self) {
-        self.groups.values_mut().chain([&mut self.head]).for_each(|group| group.refusal = None);
+        self.groups.values_mut().map(|group| &mut **group).chain([&mut self.head]).for_each(|group| group.refusal = None);
     }
 
     /// What there is to say about refused Pods, as long as they are.
@@ -96,7 +102,7 @@ impl ClusterMemory {
     }
 
     fn all(&self) -> impl Iterator<Item = &GroupMemory> {
-        std::iter::once(&self.head).chain(self.groups.values())
+        std::iter::once(&self.head).chain(self.groups.values().map(|group| &**group))
     }
 }
 
@@ -119,6 +125,12 @@ impl GroupMemory {
     /// Until when no Pod is to be created, because the last one was refused.
     pub fn refused_until(&self, now: Timestamp) -> Option<Timestamp> {
         self.refusal.as_ref().map(|refusal| refusal.retry_at).filter(|until| now < *until)
+    }
+
+    /// Whether there is nothing that matters later.
+    fn is_blank(&self) -> bool {
+        let Self { crashes, refusal, uncertain, used, hosts } = self;
+        crashes.wave_release.is_none() && refusal.is_none() && uncertain.is_empty() && used.is_empty() && hosts.is_empty()
     }
 
     /// Whether a name was given to a Pod not long ago.

@@ -40,7 +40,7 @@ pub struct RayClusterController {
     context: Arc<Context>,
     recorder: Recorder,
     /// What is remembered of each cluster, with its uid: a cluster of the same name is not the same cluster.
-    memories: Mutex<HashMap<ObjectKey, (String, ClusterMemory)>>,
+    memories: Mutex<HashMap<ObjectKey, Box<(String, ClusterMemory)>>>,
 }
 
 impl RayClusterController {
@@ -50,7 +50,7 @@ impl RayClusterController {
         Self { context, recorder, memories: Mutex::default() }
     }
 
-    fn memories(&self) -> MutexGuard<'_, HashMap<ObjectKey, (String, ClusterMemory)>> {
+    fn memories(&self) -> MutexGuard<'_, HashMap<ObjectKey, Box<(String, ClusterMemory)>>> {
         // A memory is taken out whole and put back whole, so a poisoned map is still right.
         self.memories.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,7 +76,7 @@ impl RayClusterController {
         }
         self.tell(&cluster, applied.take_notes(), memory);
         let again = self.write_status(&cluster, &applied, memory, now).await?;
-        let wake = [again, applied.wake(), memory.retry_at()].into_iter().flatten().min();
+        let wake = [again, applied.wake(), memory.retry_at(now)].into_iter().flatten().min();
         match applied.into_error() {
             Some(error) => Err(error),
             None => Ok(self.next(wake, now)),
@@ -164,10 +164,11 @@ impl Reconciler for RayClusterController {
         }
         let key = ObjectKey::of(&*cluster);
         let uid = cluster.metadata.uid.clone().unwrap_or_default();
-        let known = self.memories().remove(&key).filter(|(of, _)| *of == uid);
-        let mut memory = known.map(|(_, memory)| memory).unwrap_or_default();
+        let known = self.memories().remove(&key).filter(|known| known.0 == uid);
+        let mut memory = known.map(|known| known.1).unwrap_or_default();
         let result = self.walk(cluster, &mut memory).await;
-        self.memories().insert(key, (uid, memory));
+        memory.compact();
+        self.memories().insert(key, Box::new((uid, memory)));
         result
     }
 

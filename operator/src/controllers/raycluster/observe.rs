@@ -15,8 +15,8 @@ use shared::validation::{self, Kind, Report};
 use super::memory::ClusterMemory;
 use super::plan::{CleanupJob, Observed, Verdict};
 use super::pods::ClusterPod;
-use crate::runtime::Context;
 use crate::build::head_service_name;
+use crate::runtime::Context;
 use crate::runtime::api::{ApiError, is_controlled_by};
 use crate::runtime::pod_view::PodView;
 use crate::runtime::views::{JobView, ServiceView};
@@ -54,7 +54,7 @@ pub async fn refresh_pods(context: &Context, cluster: &RayCluster) -> Result<(),
     let selector = format!("{}={name},{} in ({},{})", label::CLUSTER, label::NODE_TYPE, node_type::HEAD, node_type::WORKER);
     let known = context.pods.in_group(namespace, name);
     let found = context.calls.list::<Pod, PodView>(namespace, &selector).await?;
-    let uids: HashSet<Option<String>> = found.iter().map(|pod| pod.uid()).collect();
+    let uids: HashSet<Option<String>> = found.iter().map(kube::ResourceExt::uid).collect();
     for pod in found {
         context.pods.observe(pod);
     }

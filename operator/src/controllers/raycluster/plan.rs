@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use shared::api::RayCluster;
-use shared::api::raycluster::RayClusterUpgradeType;
+use shared::api::raycluster::{AutoscalerVersion, RayClusterUpgradeType, WorkerGroupSpec};
 use shared::features::Feature;
 use shared::labels::annotation;
 
@@ -216,6 +216,7 @@ pub fn plan(observed: &Observed, memory: &mut ClusterMemory, settings: &Settings
     let (children, mut notes) = children::desired(cluster, !observed.pods.is_empty(), observed.head_service.as_deref(), settings);
     let mut plan = Plan { finalizer: teardown::upkeep(cluster, settings), children, ..Plan::idle(Stage::In(Phase::Active)) };
     plan.notes.append(&mut notes);
+    plan.notes.extend(advice(cluster));
 
     let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     let gated = settings.features.enabled(Feature::RayClusterStatusConditions);
@@ -266,6 +267,21 @@ impl Plan {
         all.sort_by_key(|pod| pod.role() == Role::Head);
         self.pods.delete.extend(all.into_iter().map(|pod| Deletion { pod: pod.clone(), why }));
     }
+}
+
+/// RC-102: the first autoscaler replaces workers itself, which does not go together with containers that start again.
+fn advice(cluster: &RayCluster) -> Option<Note> {
+    let version = cluster.spec.autoscaler_options.as_ref().and_then(|options| options.version);
+    if !cluster.spec.autoscaling() || version != Some(AutoscalerVersion::V1) {
+        return None;
+    }
+    let restarts = |group: &&WorkerGroupSpec| {
+        let policy = group.template.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref()).unwrap_or_default();
+        !matches!(policy, "" | "Never")
+    };
+    let group = cluster.spec.worker_groups().iter().find(restarts)?;
+    let text = format!("Group {}: with autoscaler v1 the workers' restartPolicy should be Never", group.group_name);
+    Some(Note::warning("InvalidRayClusterSpec", "Validate", text).about("advice"))
 }
 
 fn deletion(observed: &Observed, settings: &Settings, now: Timestamp) -> Plan {

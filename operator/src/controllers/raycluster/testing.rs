@@ -98,8 +98,8 @@ impl P {
         self
     }
 
-    pub(super) fn label(mut self, key: &str, value: impl ToString) -> Self {
-        self.0["metadata"]["labels"][key] = json!(value.to_string());
+    pub(super) fn label(mut self, key: &str, value: impl std::fmt::Display) -> Self {
+        self.0["metadata"]["labels"][key] = json!(format!("{value}"));
         self
     }
 
@@ -290,7 +290,7 @@ impl World {
         let end = self.now.checked_add(SignedDuration::from_secs(seconds)).unwrap();
         for _ in 0..10_000 {
             let plan = self.settle();
-            let wake = plan.wake.into_iter().chain(self.memory.retry_at()).min();
+            let wake = plan.wake.into_iter().chain(self.memory.retry_at(self.now)).min();
             match wake {
                 Some(wake) if wake <= end => self.now = wake.max(after(self.now, 1)),
                 _ => {

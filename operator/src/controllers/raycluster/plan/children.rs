@@ -191,8 +191,8 @@ mod tests {
         for (kind, address, known, kept, sent) in table {
             let wanted: Service =
                 serde_json::from_value(json!({ "metadata": { "name": "s" }, "spec": { "type": kind, "clusterIP": address } })).unwrap();
-            let known: Option<ServiceView> =
-                known.map(|address| serde_json::from_value(json!({ "metadata": { "name": "s" }, "spec": { "clusterIP": address } })).unwrap());
+            let known: Option<ServiceView> = known
+                .map(|address| serde_json::from_value(json!({ "metadata": { "name": "s" }, "spec": { "clusterIP": address } })).unwrap());
             let (step, note) = head_service(wanted, known.as_ref());
             match step {
                 Wanted::Here(service) if kept => assert_eq!(service.spec.unwrap().cluster_ip.as_deref(), sent),

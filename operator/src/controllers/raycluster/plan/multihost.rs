@@ -68,10 +68,10 @@ impl Unit<'_> {
         if self.members.iter().any(|pod| pod.is_terminating()) {
             return Verdict::Goes(Why::ReplicaBroken);
         }
-        let mut ended = live().filter(|pod| pod.fare() == Fare::Ended).peekable();
-        if ended.peek().is_some() {
+        let ended: Vec<_> = live().filter(|pod| pod.fare() == Fare::Ended).collect();
+        if !ended.is_empty() {
             // Every ended member takes part in the wave; the replica goes with the first that is due.
-            let due = ended.fold(false, |due, pod| is_due(pod, memory, plan, view.now) || due);
+            let due = ended.iter().filter(|pod| is_due(pod, memory, plan, view.now)).count() > 0;
             return if due { Verdict::Goes(Why::Ended) } else { Verdict::Whole };
         }
         let missing = self.missing_hosts(hosts_per_replica(view.group));

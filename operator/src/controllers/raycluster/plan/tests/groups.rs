@@ -108,7 +108,7 @@ fn rc_311_with_an_autoscaler_only_listed_workers_go() {
     for (autoscaling, random, left) in table {
         let mut settings = Settings::default();
         settings.switches.random_pod_delete = random;
-        let seen = observed(cluster(&[listed.clone()], json!({ AUTOSCALED: autoscaling })), &workers());
+        let seen = observed(cluster(std::slice::from_ref(&listed), json!({ AUTOSCALED: autoscaling })), &workers());
         let plan = plan(&seen, &mut Default::default(), &settings, at(0));
         assert_eq!(going(&plan).len(), 5 - left);
         assert!(going(&plan).contains(&("pod2".to_owned(), Why::Listed)));

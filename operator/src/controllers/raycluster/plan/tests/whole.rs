@@ -165,3 +165,18 @@ fn rc_135_a_serve_service_that_cannot_be_built_does_not_hold_the_pods() {
     assert!(plan.pods.create_head.is_some());
     assert_eq!(plan.notes.iter().map(|note| note.reason).collect::<Vec<_>>(), ["FailedToCreateService"]);
 }
+
+#[test]
+fn rc_102_restart_policies_that_autoscaler_v1_does_not_like_are_mentioned() {
+    let restarting = |policy: &str| {
+        let template = json!({ "spec": { "restartPolicy": policy, "containers": [{ "name": "ray" }] } });
+        with(group("a", 1), json!({ "template": template }))
+    };
+    let table = [("Always", "v1", 1), ("OnFailure", "v1", 1), ("Never", "v1", 0), ("Always", "v2", 0)];
+    for (policy, version, notes) in table {
+        let spec = json!({ "enableInTreeAutoscaling": true, "autoscalerOptions": { "version": version } });
+        let plan = plan_once(cluster(&[restarting(policy)], spec), &[]);
+        assert_eq!(plan.notes.len(), notes, "{policy} {version}");
+        assert!(plan.pods.create_head.is_some());
+    }
+}
