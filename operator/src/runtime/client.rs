@@ -38,7 +38,10 @@ pub async fn configuration(kubeconfig: &str, variable: Option<String>) -> Result
             })?,
         }
     };
-    config.headers.push((USER_AGENT, HeaderValue::from_str(&format!("kuberay-operator/{VERSION}")).unwrap_or(HeaderValue::from_static("kuberay-operator"))));
+    config.headers.push((
+        USER_AGENT,
+        HeaderValue::from_str(&format!("kuberay-operator/{VERSION}")).unwrap_or(HeaderValue::from_static("kuberay-operator")),
+    ));
     config.connect_timeout = Some(Duration::from_secs(10));
     // A create that is repeated after a lost answer could make two Pods. Whoever makes a call knows what a repeat means.
     config.default_retry = false;
@@ -119,5 +122,47 @@ where
             metrics.request(method.as_str(), &host, answer.as_ref().ok().map(|answer| answer.status().as_u16()), began.elapsed());
             answer
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tower::{ServiceBuilder, ServiceExt as _, service_fn};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_kubeconfig_that_is_not_there_is_named() {
+        let error = configuration("/no/such/kubeconfig", None).await.map(|_| ()).unwrap_err();
+        assert!(error.contains("/no/such/kubeconfig"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn requests_are_measured_and_wait_for_their_turn() {
+        let metrics = Metrics::default();
+        let bucket = Some(Bucket::new(20.0, 1, Instant::now()));
+        let measure = Measure { metrics: metrics.clone(), host: "api:1".to_owned(), bucket };
+        let answer = |request: Request<()>| async move {
+            if request.uri().path() == "/fails" {
+                Err(BoxError::from("broken"))
+            } else {
+                Ok(Response::builder().status(404).body(()).unwrap())
+            }
+        };
+        let mut service = ServiceBuilder::new().layer(measure).service(service_fn(answer));
+        let began = Instant::now();
+        for path in ["/a", "/b", "/fails"] {
+            let request = Request::builder().method("PATCH").uri(path).body(()).unwrap();
+            let _ = service.ready().await.unwrap().call(request).await;
+        }
+        assert!(began.elapsed() >= Duration::from_millis(95), "two turns of 50 ms: {:?}", began.elapsed());
+        let text = metrics.render();
+        for line in [
+            r#"rest_client_requests_total{code="404",method="PATCH",host="api:1"} 2"#,
+            r#"rest_client_requests_total{code="<error>",method="PATCH",host="api:1"} 1"#,
+            r#"rest_client_request_duration_seconds_count{verb="PATCH",host="api:1"} 3"#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
     }
 }

@@ -161,3 +161,7 @@ pub fn with_causes(error: &dyn std::error::Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+#[path = "controller_tests.rs"]
+mod tests;

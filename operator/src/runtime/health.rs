@@ -1,8 +1,7 @@
 //! Health, readiness and metrics over HTTP (RC-248).
 
 use std::{
-    fmt,
-    io,
+    fmt, io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -107,7 +106,9 @@ impl Servers {
     }
 
     async fn serve(&mut self, address: &str, router: Router) -> Result<(), String> {
-        let Some(listener) = listen(address).await.map_err(|error| format!("cannot listen on `{address}`: {error}"))? else { return Ok(()) };
+        let Some(listener) = listen(address).await.map_err(|error| format!("cannot listen on `{address}`: {error}"))? else {
+            return Ok(());
+        };
         self.tasks.push(tokio::spawn(async move {
             // Ends with the task only: a connection that cannot be accepted is retried.
             let _ = axum::serve(listener, router).await;
@@ -121,7 +122,9 @@ async fn listen(address: &str) -> io::Result<Option<TcpListener>> {
         Some(Address::Off) => return Ok(None),
         Some(Address::Exact(address)) => vec![address],
         // Both families at once, or what the machine has.
-        Some(Address::Any(port)) => vec![(IpAddr::from(Ipv6Addr::UNSPECIFIED), port).into(), (IpAddr::from(Ipv4Addr::UNSPECIFIED), port).into()],
+        Some(Address::Any(port)) => {
+            vec![(IpAddr::from(Ipv6Addr::UNSPECIFIED), port).into(), (IpAddr::from(Ipv4Addr::UNSPECIFIED), port).into()]
+        }
         Some(Address::Name(name)) => tokio::net::lookup_host(name).await?.collect(),
         None => return Err(io::Error::new(io::ErrorKind::InvalidInput, "expected HOST:PORT or :PORT")),
     };

@@ -51,13 +51,14 @@ pub struct PodFacts {
 /// What happens to containers that end.
 #[derive(Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RestartPolicy {
-    /// They start again.
-    #[default]
-    Always,
     /// They start again unless they ended well.
     OnFailure,
     /// They stay as they are.
     Never,
+    /// They start again. Also stands for a word that this version does not know: the kubelet knows what to do.
+    #[default]
+    #[serde(other)]
+    Always,
 }
 
 /// Phase of a Pod.

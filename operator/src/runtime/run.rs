@@ -15,8 +15,9 @@ use shared::{
 use tokio::sync::watch;
 
 use super::{
-    Context, DashboardAccess, Parts, client,
+    Context, DashboardAccess, Parts,
     cache::Scope,
+    client,
     clock::Clock,
     controller::run_controller,
     crds,
@@ -28,7 +29,7 @@ use super::{
 };
 use crate::{
     config::Options,
-    controllers::{raycluster::RayClusterController, rayjob::RayJobController},
+    controllers::{raycluster::RayClusterController, raycronjob::RayCronJobController, rayjob::RayJobController},
     settings::VERSION,
 };
 
@@ -79,7 +80,13 @@ impl Stop {
     }
 }
 
-async fn operate(options: &Options, kubeconfig: Option<String>, metrics: Metrics, readiness: &Readiness, stop: &Stop) -> Result<(), String> {
+async fn operate(
+    options: &Options,
+    kubeconfig: Option<String>,
+    metrics: Metrics,
+    readiness: &Readiness,
+    stop: &Stop,
+) -> Result<(), String> {
     readiness.wait_for("looking for the cluster");
     let Some(prepared) = stop.or(prepare(options, kubeconfig, metrics)).await else { return Ok(()) };
     let Prepared { context, facts, scopes, candidate } = prepared?;
@@ -250,12 +257,15 @@ async fn reconcile(context: &Arc<Context>, concurrency: u32, stop: &Stop) {
     let clusters = Arc::new(RayClusterController::new(Arc::clone(context)));
     let jobs = Arc::new(RayJobController::new(Arc::clone(context)));
     let inquirer = jobs.inquirer().clone();
+    let cron = Arc::new(RayCronJobController::new(Arc::clone(context)));
     let (queues, metrics) = (&context.queues, &context.metrics);
     let end = || (stop.wait(), GRACE);
     let controllers = async {
+        // Without its gate RayCronJobs are not watched, and their queue stays empty.
         tokio::join!(
             run_controller(clusters, context.clusters.clone(), queues.clusters.clone(), metrics.clone(), concurrency, end()),
             run_controller(jobs, context.jobs.clone(), queues.jobs.clone(), metrics.clone(), concurrency, end()),
+            run_controller(cron, context.cron_jobs.clone(), queues.cron_jobs.clone(), metrics.clone(), concurrency, end()),
         )
     };
     tokio::select! {

@@ -68,7 +68,8 @@ pub struct Facts {
 pub async fn facts(client: &Client) -> Result<Facts, String> {
     let version = ask("its version", || client.apiserver_version()).await?;
     let parsed = KubernetesVersion::parse(&version.major, &version.minor);
-    let parsed = parsed.ok_or_else(|| format!("the API server says that its version is {}.{}, which is no version", version.major, version.minor))?;
+    let parsed = parsed
+        .ok_or_else(|| format!("the API server says that its version is {}.{}, which is no version", version.major, version.minor))?;
     let groups = ask("its API groups", || client.list_api_groups()).await?.groups;
     let served = |name: &str| groups.iter().find(|group| group.name == name);
     let platform = Platform {
@@ -149,8 +150,13 @@ mod tests {
 
     #[test]
     fn versions_of_distributions_are_read() {
-        let table =
-            [("1", "35", Some(version(35))), ("1", "34+", Some(version(34))), ("1+", "9-gke", Some(version(9))), ("", "", None), ("1", "x", None)];
+        let table = [
+            ("1", "35", Some(version(35))),
+            ("1", "34+", Some(version(34))),
+            ("1+", "9-gke", Some(version(9))),
+            ("", "", None),
+            ("1", "x", None),
+        ];
         for (major, minor, wanted) in table {
             assert_eq!(KubernetesVersion::parse(major, minor), wanted, "{major}.{minor}");
         }

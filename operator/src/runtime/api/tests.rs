@@ -88,9 +88,7 @@ fn errors_know_what_they_mean() {
 
 #[test]
 fn fields_of_a_create_are_handed_over_to_the_applier() {
-    let entry = |manager: &str, operation: &str, fields: Value, sub: &str| {
-        json!({ "manager": manager, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields, "subresource": sub })
-    };
+    let entry = |manager: &str, operation: &str, fields: Value, sub: &str| json!({ "manager": manager, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields, "subresource": sub });
     let object = |entries: Vec<Value>| json!({ "metadata": { "resourceVersion": "7", "managedFields": entries } });
     let created = entry(FIELD_MANAGER, "Update", json!({"f:spec": {"f:type": {}, "f:old": {}}}), "");
     let applied = entry(FIELD_MANAGER, "Apply", json!({"f:spec": {"f:type": {}, "f:new": {}}}), "");
@@ -109,7 +107,9 @@ fn fields_of_a_create_are_handed_over_to_the_applier() {
 }
 
 fn woken(queues: &Queues) -> Vec<(&'static str, usize)> {
-    [("clusters", &queues.clusters), ("jobs", &queues.jobs), ("cron", &queues.cron_jobs)].map(|(name, queue)| (name, queue.depth())).to_vec()
+    [("clusters", &queues.clusters), ("jobs", &queues.jobs), ("cron", &queues.cron_jobs)]
+        .map(|(name, queue)| (name, queue.depth()))
+        .to_vec()
 }
 
 fn owned_by(kind: &str, api_version: &str) -> Value {
@@ -118,7 +118,8 @@ fn owned_by(kind: &str, api_version: &str) -> Value {
 
 #[tokio::test]
 async fn changes_wake_those_whom_they_concern() {
-    let pod: PodView = serde_json::from_value(json!({ "metadata": { "namespace": "ns", "name": "p", "labels": { "ray.io/cluster": "c" } } })).unwrap();
+    let pod: PodView =
+        serde_json::from_value(json!({ "metadata": { "namespace": "ns", "name": "p", "labels": { "ray.io/cluster": "c" } } })).unwrap();
     let queues = Queues::default();
     <k8s_openapi::api::core::v1::Pod as Mirrored>::wake(&queues, &Change::Gone { old: pod.into() });
     assert_eq!(woken(&queues), [("clusters", 1), ("jobs", 0), ("cron", 0)]);
@@ -132,7 +133,8 @@ async fn changes_wake_those_whom_they_concern() {
         ("CronJob", "batch/v1", [0, 0, 0]),
     ] {
         let owners = owned_by(kind, version);
-        let job: JobView = serde_json::from_value(json!({ "metadata": { "namespace": "ns", "name": "j", "ownerReferences": owners } })).unwrap();
+        let job: JobView =
+            serde_json::from_value(json!({ "metadata": { "namespace": "ns", "name": "j", "ownerReferences": owners } })).unwrap();
         let queues = Queues::default();
         <k8s_openapi::api::batch::v1::Job as Mirrored>::wake(&queues, &Change::Set { old: None, new: job.into() });
         assert_eq!(woken(&queues).iter().map(|(_, depth)| *depth).collect::<Vec<_>>(), wanted, "{kind} {version}");

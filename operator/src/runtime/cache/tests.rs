@@ -30,7 +30,11 @@ fn names(cache: &Cache<PodView>, group: &str) -> Vec<String> {
 }
 
 fn gone(changes: &[Change<PodView>]) -> Vec<&str> {
-    changes.iter().filter(|change| matches!(change, Change::Gone { .. })).map(|change| change.object().metadata.name.as_deref().unwrap()).collect()
+    changes
+        .iter()
+        .filter(|change| matches!(change, Change::Gone { .. }))
+        .map(|change| change.object().metadata.name.as_deref().unwrap())
+        .collect()
 }
 
 #[test]
@@ -231,8 +235,11 @@ fn churn_leaves_content_and_groups_right() {
     }
     assert_eq!(cache.len(), world.len());
     for group in (0..5).map(|number| format!("g{number}")) {
-        let wanted: Vec<&String> =
-            world.iter().filter(|(_, pod)| pod.metadata.labels.as_ref().unwrap()["ray.io/cluster"] == group).map(|(name, _)| name).collect();
+        let wanted: Vec<&String> = world
+            .iter()
+            .filter(|(_, pod)| pod.metadata.labels.as_ref().unwrap()["ray.io/cluster"] == group)
+            .map(|(name, _)| name)
+            .collect();
         assert_eq!(names(&cache, &group).iter().collect::<Vec<_>>(), wanted, "{group}");
     }
     for (name, pod) in &world {
@@ -240,7 +247,7 @@ fn churn_leaves_content_and_groups_right() {
     }
 }
 
-fn cluster(spec: serde_json::Value) -> Lazy<RayCluster> {
+fn cluster(spec: &serde_json::Value) -> Lazy<RayCluster> {
     let object = json!({
         "apiVersion": "ray.io/v1", "kind": "RayCluster",
         "metadata": { "namespace": "ns", "name": "c", "uid": "u", "resourceVersion": "3", "managedFields": [{ "manager": "m" }],
@@ -253,7 +260,9 @@ fn cluster(spec: serde_json::Value) -> Lazy<RayCluster> {
 #[test]
 fn ray_objects_are_decoded_when_they_are_read() {
     let roots: Roots<RayCluster> = Roots::new(|_| None, &[Scope::Cluster]);
-    roots.cache().applied(cluster(json!({ "rayVersion": "2.54.1", "headGroupSpec": { "rayStartParams": {}, "template": { "spec": { "containers": [] } } } })));
+    roots.cache().applied(cluster(
+        &json!({ "rayVersion": "2.54.1", "headGroupSpec": { "rayStartParams": {}, "template": { "spec": { "containers": [] } } } }),
+    ));
     let read = roots.get("ns", "c").unwrap().unwrap();
     assert_eq!(read.spec.ray_version.as_deref(), Some("2.54.1"));
     assert_eq!(read.metadata.managed_fields, None);
@@ -265,7 +274,7 @@ fn ray_objects_are_decoded_when_they_are_read() {
 #[test]
 fn an_object_that_cannot_be_decoded_is_named_and_stops_nobody() {
     let roots: Roots<RayCluster> = Roots::new(|_| None, &[Scope::Cluster]);
-    roots.cache().applied(cluster(json!({ "headGroupSpec": 7 })));
+    roots.cache().applied(cluster(&json!({ "headGroupSpec": 7 })));
     let fault = roots.get("ns", "c").unwrap_err();
     assert_eq!((fault.kind.as_str(), fault.namespace.as_str(), fault.name.as_str()), ("RayCluster", "ns", "c"));
     assert!(fault.problem.starts_with("spec: "), "{fault}");

@@ -7,7 +7,12 @@ use super::{
 
 fn occurrence(object: &str, reason: &str, note: &str) -> Occurrence {
     Occurrence {
-        regarding: ObjectReference { name: Some(object.to_owned()), namespace: Some("ns".to_owned()), uid: Some(format!("uid-{object}")), ..ObjectReference::default() },
+        regarding: ObjectReference {
+            name: Some(object.to_owned()),
+            namespace: Some("ns".to_owned()),
+            uid: Some(format!("uid-{object}")),
+            ..ObjectReference::default()
+        },
         reporter: "raycluster-controller",
         severity: Severity::Normal,
         reason: reason.to_owned(),
@@ -43,7 +48,10 @@ fn an_event_says_what_where_and_who() {
     let [Write::Create(event)] = flushed.writes.as_slice() else { panic!("{flushed:?}") };
     assert_eq!(event.metadata.name.as_deref(), Some("c.000000000000002a"));
     assert_eq!(event.metadata.namespace.as_deref(), Some("ns"));
-    assert_eq!((event.type_.as_deref(), event.reason.as_deref(), event.action.as_deref()), (Some("Normal"), Some("CreatedHeadPod"), Some("Create")));
+    assert_eq!(
+        (event.type_.as_deref(), event.reason.as_deref(), event.action.as_deref()),
+        (Some("Normal"), Some("CreatedHeadPod"), Some("Create"))
+    );
     assert_eq!(event.reporting_controller.as_deref(), Some("raycluster-controller"));
     assert_eq!(event.reporting_instance.as_deref(), Some("operator-1"));
     assert_eq!(event.event_time.as_ref().unwrap().0, at(100));

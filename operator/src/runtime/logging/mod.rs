@@ -28,7 +28,9 @@ pub fn start(options: &LogOptions, filter: Option<&str>) -> io::Result<()> {
 fn levels(options: &LogOptions, filter: Option<&str>) -> EnvFilter {
     match filter.filter(|filter| !filter.is_empty()) {
         Some(filter) => EnvFilter::new(filter),
-        None => EnvFilter::new(format!("{},kube_client=error,kube_runtime=off,hyper_util=warn,h2=warn,rustls=warn,tower=warn", options.level)),
+        None => {
+            EnvFilter::new(format!("{},kube_client=error,kube_runtime=off,hyper_util=warn,h2=warn,rustls=warn,tower=warn", options.level))
+        }
     }
 }
 

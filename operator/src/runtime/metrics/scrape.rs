@@ -71,7 +71,7 @@ pub fn register(context: &Arc<Context>, ray: bool) {
         series(&provisioned, cluster_provisioned)
     }));
     let (info, status) = (context.jobs.clone(), context.jobs.clone());
-    metrics.add(Gauges::new("kuberay_job_info", "RayJobs", move || series(&info, |job| identity(job))));
+    metrics.add(Gauges::new("kuberay_job_info", "RayJobs", move || series(&info, identity::<RayJob>)));
     metrics.add(Gauges::new("kuberay_job_deployment_status", "RayJobs and how far they are", move || series(&status, job_status)));
 }
 
@@ -102,7 +102,7 @@ fn series<T: Root>(roots: &Roots<T>, labels: impl Fn(&T) -> Labels) -> Vec<(Labe
     roots.cache().all().iter().filter_map(|object| object.decode().ok()).map(|object| (labels(&object), 1)).collect()
 }
 
-fn identity(object: &impl kube::Resource) -> Labels {
+fn identity<T: kube::Resource>(object: &T) -> Labels {
     let meta = object.meta();
     let text = |part: &Option<String>| part.clone().unwrap_or_default();
     vec![("name", text(&meta.name)), ("namespace", text(&meta.namespace)), ("uid", text(&meta.uid))]

@@ -137,8 +137,15 @@ fn nothing_is_kept_of_objects_that_are_gone() {
 #[test]
 fn delays_after_failures_grow_to_a_minute_and_are_spread() {
     let ms = Duration::from_millis;
-    let table =
-        [(1, 0.5, ms(5)), (2, 0.5, ms(10)), (3, 0.0, ms(16)), (3, 1.0, ms(24)), (14, 0.5, ms(40_960)), (15, 0.5, ms(60_000)), (9999, 1.0, ms(72_000))];
+    let table = [
+        (1, 0.5, ms(5)),
+        (2, 0.5, ms(10)),
+        (3, 0.0, ms(16)),
+        (3, 1.0, ms(24)),
+        (14, 0.5, ms(40_960)),
+        (15, 0.5, ms(60_000)),
+        (9999, 1.0, ms(72_000)),
+    ];
     for (failures, random, wanted) in table {
         assert_eq!(backoff(failures, random), wanted, "{failures} {random}");
     }
