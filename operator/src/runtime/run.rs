@@ -94,7 +94,8 @@ async fn operate(
     let mut watches = Watches::new(Arc::clone(&context), scopes, listing(facts));
 
     // A standby fills its caches, too. Only where the definitions are missing and this operator is to install them, it must lead first.
-    let installs = options.manage_crds && !missing_kinds(&context).await?.is_empty();
+    let Some(missing) = stop.or(missing_kinds(&context)).await else { return Ok(()) };
+    let installs = options.manage_crds && !missing?.is_empty();
     if !installs {
         let Some(found) = stop.or(begin_watching(&context, &mut watches, readiness)).await else { return Ok(()) };
         found?;

@@ -41,12 +41,12 @@ impl Queue {
 
     /// The object itself was edited: look at it at once.
     pub fn wake_now(&self, key: ObjectKey) {
-        self.change(|state, now| state.wake_at(key, now, now));
+        self.change(|state, now| state.wake_at(key, now));
     }
 
     /// Look at the object after `delay` at the latest.
     pub fn wake_after(&self, key: ObjectKey, delay: Duration) {
-        self.change(|state, now| state.wake_at(key, now + delay, now));
+        self.change(|state, now| state.wake_at(key, now + delay));
     }
 
     /// The next object to look at, and how long it has been waiting beyond its time. For one consumer only. The object counts as
@@ -85,7 +85,7 @@ impl Queue {
 
     /// Number of objects whose time has come and that nobody works on yet.
     pub fn depth(&self) -> usize {
-        self.state().depth()
+        self.state().depth(Instant::now())
     }
 
     fn change(&self, change: impl FnOnce(&mut State, Instant)) {

@@ -51,7 +51,6 @@ pub(super) struct State {
     /// Objects that nobody works on, by the time they are due; the ticket keeps equal times in order of arrival.
     schedule: BTreeMap<(Instant, u64), ObjectKey>,
     tickets: u64,
-    now: Option<Instant>,
 }
 
 impl State {
@@ -60,11 +59,10 @@ impl State {
         let running = self.items.get(&key).is_some_and(|item| item.running);
         // The end of a look that still goes on is not known: `finish` adds the rest.
         let due = if running { now } else { rested.map_or(now, |rested| rested.max(now)) };
-        self.wake_at(key, due, now);
+        self.wake_at(key, due);
     }
 
-    pub(super) fn wake_at(&mut self, key: ObjectKey, due: Instant, now: Instant) {
-        self.now = Some(now);
+    pub(super) fn wake_at(&mut self, key: ObjectKey, due: Instant) {
         let item = self.items.entry(key.clone()).or_default();
         if item.due.is_some_and(|(known, _)| known <= due) {
             return;
@@ -81,7 +79,6 @@ impl State {
     }
 
     pub(super) fn pop(&mut self, now: Instant) -> Option<(ObjectKey, Duration)> {
-        self.now = Some(now);
         let entry = self.schedule.first_entry().filter(|entry| entry.key().0 <= now)?;
         let ((due, _), key) = entry.remove_entry();
         if let Some(item) = self.items.get_mut(&key) {
@@ -117,8 +114,8 @@ impl State {
         // What happened during the look leads to another one, after the rest that any burst gets.
         let woken = woken.map(|(due, _)| due.max(now + SETTLE));
         match (next, woken) {
-            (Some(next), Some(woken)) => self.wake_at(key.clone(), next.min(woken), now),
-            (Some(due), None) | (None, Some(due)) => self.wake_at(key.clone(), due, now),
+            (Some(next), Some(woken)) => self.wake_at(key.clone(), next.min(woken)),
+            (Some(due), None) | (None, Some(due)) => self.wake_at(key.clone(), due),
             (None, None) if finished == Finished::Gone => {
                 self.items.remove(key);
             }
@@ -135,8 +132,7 @@ impl State {
         self.items.is_empty() && self.schedule.is_empty()
     }
 
-    pub(super) fn depth(&self) -> usize {
-        let Some(now) = self.now else { return 0 };
+    pub(super) fn depth(&self, now: Instant) -> usize {
         self.schedule.range(..=(now, u64::MAX)).count()
     }
 }

@@ -80,7 +80,7 @@ fn an_edit_does_not_wait_for_the_rest() {
     clock.finish("a", Finished::Idle, 1);
     clock.wake("a", 2);
     let now = clock.at(3);
-    clock.state.wake_at(key("a"), now, now);
+    clock.state.wake_at(key("a"), now);
     assert_eq!(clock.pop(3).as_deref(), Some("a"));
     assert_eq!(clock.pop(1000), None, "the event is seen by the same look");
 }
@@ -92,11 +92,11 @@ fn the_earliest_of_several_times_counts() {
     clock.pop(0);
     clock.finish("a", Finished::Again(Duration::from_secs(300)), 10);
     assert_eq!(clock.state.next_due(), Some(clock.at(300_010)));
-    let (due, now) = (clock.at(60_000), clock.at(20));
-    clock.state.wake_at(key("a"), due, now);
+    let due = clock.at(60_000);
+    clock.state.wake_at(key("a"), due);
     assert_eq!(clock.state.next_due(), Some(clock.at(60_000)));
-    let (due, now) = (clock.at(90_000), clock.at(30));
-    clock.state.wake_at(key("a"), due, now);
+    let due = clock.at(90_000);
+    clock.state.wake_at(key("a"), due);
     assert_eq!(clock.state.next_due(), Some(clock.at(60_000)));
     assert_eq!(clock.pop(59_999), None);
     assert_eq!(clock.pop(60_000).as_deref(), Some("a"));
@@ -157,11 +157,13 @@ fn depth_counts_what_is_due() {
     for name in ["a", "b", "c"] {
         clock.wake(name, 0);
     }
-    let (due, now) = (clock.at(5000), clock.at(0));
-    clock.state.wake_at(key("d"), due, now);
-    assert_eq!(clock.state.depth(), 3);
+    let due = clock.at(5000);
+    clock.state.wake_at(key("d"), due);
+    let now = clock.at(0);
+    assert_eq!(clock.state.depth(now), 3);
     clock.pop(0);
-    assert_eq!(clock.state.depth(), 2);
+    assert_eq!(clock.state.depth(now), 2);
+    assert_eq!(clock.state.depth(clock.at(5000)), 3);
 }
 
 /// Whatever happens in whatever order: an object that was woken after its last look began is looked at again, never two looks at
