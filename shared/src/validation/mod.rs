@@ -28,7 +28,7 @@ use std::{fmt, str::FromStr};
 
 pub use path::Path;
 pub use render::{SHOWN_ERRORS, render};
-pub use rules::{Origin, RULES, RuleConfig, RuleConfigError, RuleInfo, Softened, rule};
+pub use rules::{Origin, RULES, RuleConfig, RuleConfigError, RuleInfo, Softened, rule, rules_markdown};
 use serde_json::Value;
 
 use self::json::Json;

@@ -387,9 +387,46 @@ impl RuleConfig {
     }
 }
 
+/// The list of rules as it stands in the documentation.
+pub fn rules_markdown() -> String {
+    let mut text = String::from(
+        "# Rules\n\nMade from the code by `cargo run -p shared --example rulesdoc > docs/rules.md`.\n\n\
+         The id of a rule stands in the webhook's metrics and log. What a rule says about a cluster holds in every kind that has one.\n",
+    );
+    let chapters = [
+        (
+            Origin::KubeRay,
+            "KubeRay's own",
+            "An operator of KubeRay 1.7 refuses the object, too, sooner or later. V-J-29 may be turned into a warning.",
+        ),
+        (
+            Origin::Added,
+            "Added here",
+            "KubeRay 1.7 accepts the object and fails later, or does something else than was meant. A rules file can turn each into a warning.",
+        ),
+        (Origin::Advice, "Advice", "Never refuses."),
+    ];
+    for (origin, title, about) in chapters {
+        text.push_str(&format!("\n## {title}\n{about}\n\n| id | |\n|---|---|\n"));
+        for rule in RULES.iter().filter(|rule| rule.origin == origin) {
+            text.push_str(&format!("| {} | {} |\n", rule.id, rule.summary));
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_documentation_lists_the_rules_of_the_code() {
+        let written = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/rules.md")).unwrap();
+        assert!(
+            written == rules_markdown(),
+            "docs/rules.md is stale: make it again with `cargo run -p shared --example rulesdoc > docs/rules.md`"
+        );
+    }
 
     #[test]
     fn ids_are_unique() {
