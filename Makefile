@@ -9,6 +9,7 @@ TESTBED_CACHE := $(or $(KUBERAY_TESTBED_CACHE),$(HOME)/.cache/kuberay-testbed)
 DENY_VERSION := 0.20.2
 DENY := $(TESTBED_CACHE)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
 UNIT := -p shared -p certs -p webhook -p operator
+E2E := $(basename $(notdir $(wildcard tests/e2e/tests/*.rs)))
 
 include tests/cluster/targets.mk
 
@@ -35,7 +36,11 @@ test-api: ## Both programs at a real API server.
 
 .PHONY: test-e2e
 test-e2e: images ## Both programs on a real node with real Ray.
-	cargo test -p e2e-tests -- --test-threads=1 --nocapture
+	trap '$(TESTCLUSTER) down' EXIT
+	# api-tests is named so that its dependencies are built as for `make test-api`, not a second time.
+	cargo test -p api-tests -p e2e-tests $(E2E:%=--test %) -- --test-threads=1 --nocapture
+	$(TESTCLUSTER) down
+	$(TESTCLUSTER) leftovers
 
 .PHONY: bench
 bench: ## Measures the programs; PEER_WEBHOOK=path and PEER_OPERATOR=path put others beside them.
@@ -53,6 +58,10 @@ check: $(DENY) ## Format, lints, dependency policy, generated files.
 .PHONY: crds
 crds: ## Writes the CustomResourceDefinitions from the types into the chart.
 	cargo run --quiet -p shared --example crdgen -- $(CRDS)
+
+.PHONY: chart-docs
+chart-docs: ## Writes the tables of values into the charts' READMEs.
+	cargo run --quiet -p shared --example chartdoc -- charts/kuberay-operator charts/ray-cluster
 
 $(DENY):
 	echo "building cargo-deny $(DENY_VERSION) (once, about 5 minutes)"
