@@ -388,7 +388,7 @@ pub struct RayJobStatus {
     #[serde(default)]
     pub ray_job_info: RayJobInfo,
     /// Status of the cluster while it is being made, and at the last answer of Ray.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub ray_cluster_status: RayClusterStatus,
     /// Since when the dashboard gives no answer; absent while it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
