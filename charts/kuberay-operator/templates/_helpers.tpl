@@ -19,15 +19,24 @@
 {{- printf "%s-webhook" (include "kuberay-operator.fullname" . | trunc 55 | trimSuffix "-") -}}
 {{- end -}}
 
-{{/* Name of the two webhook configurations, which are not in a namespace: two releases must not share it. */}}
+{{/* Name of what the webhook has outside namespaces: two releases must not share it. */}}
 {{- define "kuberay-operator.webhook.configuration" -}}
 {{- printf "%s-%s" (include "kuberay-operator.webhook.fullname" .) .Release.Namespace | trunc 253 -}}
 {{- end -}}
 
+{{/* The CA and a certificate are Secrets of different types: a change of mode must not find the other's. */}}
 {{- define "kuberay-operator.webhook.secret" -}}
-{{- default (printf "%s-ca" (include "kuberay-operator.webhook.fullname" .)) .Values.webhook.certificates.secretName -}}
+{{- $suffix := ternary "ca" "tls" (eq .Values.webhook.certificates.mode "self-managed") -}}
+{{- default (printf "%s-%s" (include "kuberay-operator.webhook.fullname" .) $suffix) .Values.webhook.certificates.secretName -}}
 {{- end -}}
 
+{{- define "kuberay-operator.commonLabels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{/* The same as in KubeRay's chart: a Deployment's selector cannot change in an upgrade. */}}
 {{- define "kuberay-operator.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "kuberay-operator.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -35,12 +44,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- define "kuberay-operator.labels" -}}
 {{ include "kuberay-operator.selectorLabels" . }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{ include "kuberay-operator.commonLabels" . }}
 {{- end -}}
 
-{{/* The webhook's Pods must not answer to the operator's Service: a name of their own. */}}
+{{/* A name of their own, so that the webhook's Pods never answer to the operator's Service. */}}
 {{- define "kuberay-operator.webhook.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "kuberay-operator.webhook.fullname" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -49,9 +56,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "kuberay-operator.webhook.labels" -}}
 {{ include "kuberay-operator.webhook.selectorLabels" . }}
 app.kubernetes.io/component: webhook
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{ include "kuberay-operator.commonLabels" . }}
 {{- end -}}
 
 {{- define "kuberay-operator.serviceAccountName" -}}
@@ -70,7 +75,19 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end -}}
 
-{{/* Watched namespaces as a list; empty means all. */}}
+{{/* A binding's reference to a role and to the account that gets it: kind, name, account. */}}
+{{- define "kuberay-operator.binding" -}}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ .kind }}
+  name: {{ .name }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ .account }}
+    namespace: {{ .namespace }}
+{{- end -}}
+
+{{/* Watched namespaces, joined by commas; empty means all. */}}
 {{- define "kuberay-operator.watchNamespaces" -}}
 {{- if .Values.watchNamespace -}}
 {{- join "," .Values.watchNamespace -}}
@@ -87,11 +104,20 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- join "," $gates -}}
 {{- end -}}
 
+{{/* "true" if a gate is on. Arguments: root, gate, and beta: true for a gate that is on by default. One named alone goes before its stage. */}}
 {{- define "kuberay-operator.gateEnabled" -}}
-{{- $wanted := .gate -}}
+{{- $stage := ternary "AllBeta" "AllAlpha" (default false .beta) -}}
+{{- $on := default false .beta -}}
+{{- $named := false -}}
 {{- range .root.Values.featureGates -}}
-{{- if and (eq .name $wanted) .enabled -}}true{{- end -}}
+{{- if eq .name $.gate -}}
+{{- $on = .enabled -}}
+{{- $named = true -}}
+{{- else if and (eq .name $stage) (not $named) -}}
+{{- $on = .enabled -}}
 {{- end -}}
+{{- end -}}
+{{- if $on -}}true{{- end -}}
 {{- end -}}
 
 {{- define "kuberay-operator.logFile" -}}
@@ -100,18 +126,49 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end -}}
 
-{{/* Fails with a sentence where a value has a type that a schema cannot tell apart. */}}
+{{/* "true" if a setting of the webhook chooses namespaces by label, so that it has to know them. */}}
+{{- define "kuberay-operator.webhook.readsLabels" -}}
+{{- range concat (default (list) .Values.webhook.fleetDefaults) (default (list) .Values.webhook.warnOnly) -}}
+{{- $namespaces := default (dict) .namespaces -}}
+{{- if or $namespaces.matchLabels $namespaces.matchExpressions -}}true{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A number as people write it: YAML makes 2000000 a floating-point number, which would be printed as 2e+06. */}}
+{{- define "kuberay-operator.number" -}}
+{{- if and (kindIs "float64" .) (eq . (floor .)) -}}
+{{- int64 . -}}
+{{- else -}}
+{{- . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Constraints that spread Pods, each about the Pods of `selector` unless it says otherwise. */}}
+{{- define "kuberay-operator.spread" -}}
+{{- $selector := .selector -}}
+{{- range .constraints }}
+- {{ toYaml (merge (dict) . (dict "labelSelector" (dict "matchLabels" (fromYaml $selector)))) | nindent 2 | trim }}
+{{- end }}
+{{- end -}}
+
+{{/*
+Says in a sentence what is wrong with values that the schema lets pass. Every template begins with it, because it is not defined which
+one is rendered first.
+*/}}
 {{- define "kuberay-operator.checkValues" -}}
-{{- if not (regexMatch "^[1-9][0-9]*$" (toString .Values.reconcileConcurrency)) -}}
+{{- if not (and (hasKey .Values "webhook") (hasKey .Values "operator")) -}}
+{{- fail "these are all the values of another chart's release: upgrade with --reset-then-reuse-values instead of --reuse-values" -}}
+{{- end -}}
+{{- if not (regexMatch "^[1-9][0-9]*$" (include "kuberay-operator.number" .Values.reconcileConcurrency)) -}}
 {{- fail (printf "reconcileConcurrency must be a whole number from 1 up, found %v" .Values.reconcileConcurrency) -}}
 {{- end -}}
-{{- if not (regexMatch "^[0-9]+([.][0-9]+)?$" (toString .Values.kubeClient.qps)) -}}
+{{- if not (regexMatch "^[0-9]+([.][0-9]+)?$" (include "kuberay-operator.number" .Values.kubeClient.qps)) -}}
 {{- fail (printf "kubeClient.qps must be a number, found %v" .Values.kubeClient.qps) -}}
 {{- end -}}
-{{- if not (regexMatch "^[0-9]+$" (toString .Values.kubeClient.burst)) -}}
+{{- if not (regexMatch "^[0-9]+$" (include "kuberay-operator.number" .Values.kubeClient.burst)) -}}
 {{- fail (printf "kubeClient.burst must be a whole number, found %v" .Values.kubeClient.burst) -}}
 {{- end -}}
 {{- if and .Values.batchScheduler.enabled .Values.batchScheduler.name -}}
-{{- fail "set either batchScheduler.enabled (volcano) or batchScheduler.name, not both" -}}
+{{- fail "set either batchScheduler.enabled (which means volcano) or batchScheduler.name, not both" -}}
 {{- end -}}
 {{- end -}}

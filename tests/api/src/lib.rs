@@ -6,8 +6,10 @@ pub mod chart;
 pub mod program;
 pub mod proxy;
 pub mod rbac;
+pub mod scene;
 pub mod server;
 
 pub use program::Program;
 pub use proxy::Proxy;
+pub use scene::Scene;
 pub use server::{Server, namespace, server};

@@ -60,6 +60,11 @@ async fn start(wanted: &Wanted) -> Result<ApiServer> {
         crds,
         scheduler: wanted.fake_nodes.is_some(),
         fake_nodes: wanted.fake_nodes.clone(),
+        api_arguments: vec![
+            format!("--audit-policy-file={}/audit-policy.yaml", env!("CARGO_MANIFEST_DIR")),
+            // Into the API server's own log, where `rbac::Audit` looks for it.
+            "--audit-log-path=-".to_owned(),
+        ],
         progress: Progress::stderr(),
         ..Options::default()
     };

@@ -6,6 +6,7 @@ use anyhow::Result;
 use testcluster::{
     api::{self, ApiServer, FakeNodes},
     cache::Cache,
+    fetch,
     image::{self, Program},
     node::{self, Node},
     progress::Progress,
@@ -26,6 +27,15 @@ pub(crate) enum Which {
     Pause,
 }
 
+/// Clients that can be had without a cluster.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Tool {
+    /// kubectl
+    Kubectl,
+    /// helm
+    Helm,
+}
+
 /// Runs a subcommand.
 pub(crate) async fn run(command: Command) -> Result<ExitCode> {
     match command {
@@ -41,6 +51,14 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode> {
         Command::LoadImage { archive } => node::attach().await?.load_image(&archive).await?,
         Command::StopContainer { id } => node::attach().await?.stop_container(&id).await?,
         Command::Image { which } => println!("{}", make_image(which).await?.display()),
+        Command::Tool { which } => {
+            let tools = fetch::kubectl(&Cache::from_env()?, &Progress::stderr()).await?;
+            let path = match which {
+                Tool::Kubectl => tools.kubectl,
+                Tool::Helm => tools.helm,
+            };
+            println!("{}", path.display());
+        }
         Command::Leftovers => {
             let mut lines = api::leftovers();
             lines.extend(node::leftovers()?);

@@ -73,6 +73,12 @@ enum Command {
         #[arg(value_enum)]
         which: commands::Which,
     },
+    /// Print the path of kubectl or helm, fetched if it is missing; needs no cluster.
+    Tool {
+        /// Which one.
+        #[arg(value_enum)]
+        which: commands::Tool,
+    },
     /// List what earlier runs left behind, or a running cluster has in use; exit with 1 if there is anything.
     Leftovers,
 }
