@@ -10,6 +10,8 @@
 mod fleet;
 mod merge;
 
+use std::collections::{HashMap, VecDeque};
+
 pub use fleet::{FleetDefaults, FleetError, Settings};
 use serde_json::{Map, Value, json};
 
@@ -84,10 +86,10 @@ fn fill_cluster(cluster: &mut Value, old: Place<'_>, follow_image: bool, fleet: 
         fill_group(head, old.field("headGroupSpec"), fleet, merge::Role::Head);
     }
     if let Some(groups) = cluster.get_mut("workerGroupSpecs").and_then(Value::as_array_mut) {
+        let mut stored = old.groups();
         for group in groups.iter_mut().filter(|group| group.is_object()) {
-            // Groups are known by name: their order has no meaning.
-            let before = old.group(group.at("groupName").text());
-            fill_group(group, before, fleet, merge::Role::Worker);
+            let before = stored.get_mut(group.at("groupName").text().unwrap_or_default()).and_then(VecDeque::pop_front);
+            fill_group(group, before.map_or(Place::New, Place::Existing), fleet, merge::Role::Worker);
         }
     }
 }
@@ -235,11 +237,16 @@ fn set(object: &mut Value, key: &str, value: Value) {
 }
 
 impl<'a> Place<'a> {
-    /// The stored worker group of this name.
-    fn group(self, name: Option<&str>) -> Place<'a> {
-        let Self::Existing(cluster) = self else { return Place::New };
-        let found = cluster.at("workerGroupSpecs").items().iter().find(|group| group.at("groupName").text() == name);
-        found.map_or(Place::New, Place::Existing)
+    /// The stored worker groups by name: their order has no meaning. Several of one name, which only an object from before the
+    /// rules can have, go in order.
+    fn groups(self) -> HashMap<&'a str, VecDeque<&'a Value>> {
+        let mut by_name: HashMap<_, VecDeque<_>> = HashMap::new();
+        if let Self::Existing(cluster) = self {
+            for group in cluster.at("workerGroupSpecs").items().iter().filter(|group| group.is_object()) {
+                by_name.entry(group.at("groupName").text().unwrap_or_default()).or_default().push_back(group);
+            }
+        }
+        by_name
     }
 }
 

@@ -205,7 +205,7 @@ fn damaged() -> impl Strategy<Value = (Kind, Value)> {
 }
 
 fn fleet() -> Settings {
-    let text = "defaults: [{object: {labels: {q: m}}, pods: {labels: {t: x}, annotations: {n: why}, nodeSelector: {p: r}, tolerations: [{key: k}],
+    let text = "defaults: [{object: {labels: {q: m}}, pods: {labels: {t: x}, annotations: {note: why}, nodeSelector: {p: r}, tolerations: [{key: k}],
         imagePullSecrets: [{name: s}], priorityClassName: c, env: [{name: E, value: v}]}, resources: {autoscaler: {limits: {cpu: 1}}, submitter: {limits: {cpu: 1}}}}]";
     FleetDefaults::parse(text).unwrap().settings(Kind::RayJob, "ns", &std::collections::BTreeMap::new())
 }
@@ -301,7 +301,7 @@ proptest! {
         again["spec"]["someday"] = json!(1);
         wanted["spec"]["someday"] = json!(1);
         defaults::apply(kind, &mut again, Some(&stored), &fleet());
-        prop_assert_eq!(again, wanted);
+        prop_assert!(again == wanted, "{} became {} instead of {}", object, again, wanted);
     }
 
     #[test]

@@ -8,10 +8,11 @@ use super::{
     ErrorType, Findings, Kind, Path,
     cluster::{Cluster, at_pod, at_ray_container, ray_container},
     json::{Json, Shown, position},
+    names::is_dns1035_label,
 };
 use crate::{
     labels::{self, container},
-    names,
+    names as object_names,
 };
 
 const TOKEN_VOLUME: &str = "ray-token";
@@ -109,21 +110,40 @@ fn forbid_token_mount(group: &Value, path: &Path<'_>, out: &mut Findings) {
     }
 }
 
-/// N-C-5: a head Service of the user's naming that has the name of another Service of the cluster.
+/// N-C-12.
+pub(super) fn examine_service_name(name: &str, path: &Path<'_>, out: &mut Findings) {
+    if !is_dns1035_label(name) {
+        out.invalid(
+            path,
+            "N-C-12",
+            format!(
+                "{} cannot be the name of a Service: use at most 63 lower-case letters, digits and \"-\", beginning with a letter",
+                Shown(name)
+            ),
+        );
+    }
+}
+
+/// N-C-5, N-C-12: a head Service of the user's naming that has the name of another Service of the cluster.
 fn examine_head_service(cluster: &Cluster<'_>, head: &Path<'_>, out: &mut Findings) {
-    let Some(name) = cluster.head.at("headService").at("metadata").at("name").filled() else { return };
+    // V-S-6 forbids the name in a RayService, whatever it is.
+    let named = cluster.head.at("headService").at("metadata").at("name").filled();
+    let Some(name) = named.filter(|_| cluster.subject.kind != Kind::RayService) else { return };
     let multi_host = cluster.groups().iter().any(|group| group.at("numOfHosts").int().is_some_and(|hosts| hosts > 1));
     let serve = cluster.subject.annotation(labels::annotation::ENABLE_SERVE_SERVICE) == "true";
     let own = cluster.subject.name;
     let taken = match cluster.subject.kind {
-        Kind::RayCluster => (multi_host && name == names::headless_service(own)) || (serve && name == names::serve_service(own)),
+        Kind::RayCluster => {
+            (multi_host && name == object_names::headless_service(own)) || (serve && name == object_names::serve_service(own))
+        }
         // A RayJob has a head Service of its own, which stays when a retry makes a new cluster.
-        Kind::RayJob => name == names::head_service(own),
+        Kind::RayJob => name == object_names::head_service(own),
         Kind::RayService | Kind::RayCronJob => false,
     };
+    let service = head.field("headService");
+    let metadata = service.field("metadata");
+    examine_service_name(name, &metadata.field("name"), out);
     if taken {
-        let service = head.field("headService");
-        let metadata = service.field("metadata");
         out.error(
             &metadata.field("name"),
             ErrorType::Duplicate,

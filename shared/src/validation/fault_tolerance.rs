@@ -3,8 +3,8 @@
 use super::{
     Findings, Path,
     cluster::{Cluster, at_pod, at_ray_container, variable},
-    groups::shown_json,
     json::{Json, position},
+    pods::shown_json,
 };
 use crate::{
     features::Feature,

@@ -8,8 +8,9 @@ use super::{
     ErrorType, Findings, Kind, Path,
     cluster::{Cluster, at_pod},
     json::{Json, Shown},
-    names::{MAX_LABEL, is_dns1123_label, is_label_value, is_qualified_name},
+    names::{MAX_LABEL, is_dns1123_label, is_label_value},
     params,
+    pods::{examine_labels, examine_template, shown_json},
 };
 use crate::{features::Feature, labels, quantity::Quantity, version::RayVersion};
 
@@ -120,38 +121,6 @@ fn makes_pod_names(cluster: &Cluster<'_>, group: &str) -> bool {
     !shown.contains('_') && format!("c-{shown}-worker").split('.').all(|part| !part.starts_with('-') && !part.ends_with('-'))
 }
 
-fn examine_template(group: &Value, path: &Path<'_>, rule: &'static str, out: &mut Findings) {
-    let template = path.field("template");
-    let spec = template.field("spec");
-    let containers = spec.field("containers");
-    let pod = group.at("template").at("spec");
-    if let Some(policy) = pod.at("restartPolicy").filled()
-        && !matches!(policy, "Always" | "OnFailure" | "Never")
-    {
-        out.error(
-            &spec.field("restartPolicy"),
-            ErrorType::NotSupported,
-            "N-C-10",
-            format!("{} is not a restart policy: use \"Always\", \"OnFailure\" or \"Never\"", Shown(policy)),
-        );
-    }
-    if pod.at("containers").items().is_empty() {
-        out.required(&containers, rule, "the template has no container, and the first one is to run Ray: add one");
-    }
-    examine_pod_resources(pod, &spec, out);
-}
-
-/// C-14, N-C-6 for every container of a Pod spec.
-pub(super) fn examine_pod_resources(pod: &Value, path: &Path<'_>, out: &mut Findings) {
-    for list in ["containers", "initContainers"] {
-        let containers = path.field(list);
-        for (index, container) in pod.at(list).items().iter().enumerate() {
-            let container_path = containers.index(index);
-            examine_limits(container.at("resources"), &container_path.field("resources"), out);
-        }
-    }
-}
-
 /// N-C-9: Kubernetes refuses the Service, long after it accepted the cluster.
 fn examine_service_type(field: &Value, path: &Path<'_>, out: &mut Findings) {
     if let Some(kind) = field.filled()
@@ -164,43 +133,6 @@ fn examine_service_type(field: &Value, path: &Path<'_>, out: &mut Findings) {
             format!("the head cannot have a Service of type {}: use \"ClusterIP\", \"NodePort\" or \"LoadBalancer\"", Shown(kind)),
         );
     }
-}
-
-/// C-14, N-C-6: quantities of a container. Kubernetes refuses the Pod, not the RayCluster, so nobody would see it in time.
-pub(super) fn examine_limits(resources: &Value, path: &Path<'_>, out: &mut Findings) {
-    let limits = resources.at("limits");
-    for (section, values) in [("limits", limits), ("requests", resources.at("requests"))] {
-        for (name, value) in values.entries() {
-            let Some(quantity) = Quantity::of_json(value) else {
-                let section = path.field(section);
-                out.invalid(
-                    &section.key(name),
-                    "C-14",
-                    format!("{} is not a quantity: write it like \"500m\", \"2\" or \"4Gi\"", shown_json(value)),
-                );
-                continue;
-            };
-            if quantity.is_negative() {
-                let section = path.field(section);
-                out.invalid(&section.key(name), "C-14", format!("{} is negative: use zero or more", shown_json(value)));
-            } else if section == "requests" && Quantity::of_json(limits.at(name)).is_some_and(|limit| quantity > limit) {
-                let section = path.field(section);
-                out.invalid(
-                    &section.key(name),
-                    "N-C-6",
-                    format!(
-                        "the request of {} is above the limit of {}, so Kubernetes refuses the Pod: lower it",
-                        shown_json(value),
-                        shown_json(limits.at(name))
-                    ),
-                );
-            }
-        }
-    }
-}
-
-pub(super) fn shown_json(value: &Value) -> String {
-    value.text().map_or_else(|| value.to_string(), |text| Shown(text).to_string())
 }
 
 /// Start parameters, `resources` and `labels` of a group. `rules` are those about both kinds of resources, about the
@@ -237,23 +169,7 @@ fn examine_settings(group: &Value, path: &Path<'_>, rules: [&'static str; 3], ou
         out.forbidden(&params_path.key("labels"), parameter_rule, "labels are made from the field labels of the group: move them there");
     }
     params::examine(start, &params_path, out);
-    let labels_path = path.field("labels");
-    for (key, value) in group.at("labels").entries() {
-        if !is_qualified_name(key) {
-            out.invalid(
-                &labels_path.key(key),
-                labels_rule,
-                format!("{} is not a label key: write \"name\" or \"domain/name\", the name of at most {MAX_LABEL} letters, digits, \"-\", \"_\" and \".\"", Shown(key)),
-            );
-        }
-        if value.text().is_some_and(|value| !is_label_value(value)) {
-            out.invalid(
-                &labels_path.key(key),
-                labels_rule,
-                format!("{} is not a label value: use at most {MAX_LABEL} letters, digits, \"-\", \"_\" and \".\", with a letter or digit at both ends", shown_json(value)),
-            );
-        }
-    }
+    examine_labels(group.at("labels"), &path.field("labels"), labels_rule, out);
 }
 
 /// V-C-15..V-C-18, C-03, C-04.

@@ -7,7 +7,7 @@ use super::{
     groups::restart_policy,
     job_deletion,
     json::{Json, Shown},
-    params,
+    params, pods,
 };
 use crate::{
     features::Feature,
@@ -281,7 +281,7 @@ fn examine_submitter(spec: &Value, path: &Path<'_>, out: &mut Findings) {
                 "the template has no container, and the first one is to submit the job: add one, or remove the template",
             );
         }
-        super::groups::examine_pod_resources(pod, &pod_path, out);
+        pods::examine_contents(template, &template_path, out);
         if let Some(policy) = pod.at("restartPolicy").filled()
             && !matches!(policy, "Never" | "OnFailure")
         {

@@ -45,7 +45,8 @@ impl Json for Value {
     }
 
     fn int(&self) -> Option<i64> {
-        self.as_i64()
+        // The API server reads 3.0 as the whole number 3.
+        self.as_i64().or_else(|| self.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 1e15).map(|number| number as i64))
     }
 
     fn is_true(&self) -> bool {
@@ -107,6 +108,7 @@ mod tests {
     fn what_is_missing_or_of_another_type_reads_as_absent() {
         let value = json!({"a": {"b": 1}, "n": null, "l": [{"name": "x"}]});
         assert_eq!(value.at("a").at("b").int(), Some(1));
+        assert_eq!((json!(3.0).int(), json!(3.5).int(), json!("3").int(), json!(1e300).int()), (Some(3), None, None, None));
         assert_eq!(value.at("a").at("b").at("c").at("d"), &Value::Null);
         assert!(!value.at("n").is_set() && !value.at("zz").is_set());
         assert_eq!(value.at("a").items().len(), 0);

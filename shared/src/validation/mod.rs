@@ -18,6 +18,7 @@ pub(crate) mod names;
 mod options;
 mod params;
 mod path;
+mod pods;
 mod render;
 mod rules;
 mod service;
@@ -165,7 +166,7 @@ pub struct FieldWarning {
 /// Everything found in one object. Empty `errors` mean that the object is admitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Problems that refuse the object, in the order of the fields.
+    /// Problems that refuse the object, in the order in which they were found: metadata, then the spec part by part.
     pub errors: Vec<FieldError>,
     /// Advice.
     pub warnings: Vec<FieldWarning>,

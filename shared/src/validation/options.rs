@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::{
     Findings, Path,
     cluster::{Cluster, at_pod, at_ray_container, ray_container, variable},
-    groups::examine_limits,
     json::{Json, Shown, position},
+    pods::examine_limits,
 };
 use crate::{
     features::Feature,

@@ -186,6 +186,8 @@ rules! {
         "N-C-9": "serviceType of the head is one of three",
         "N-C-10": "restartPolicy is one of three",
         "N-C-11": "start parameters have names of options",
+        "N-C-12": "containers, volumes and Services have names that Kubernetes takes",
+        "N-C-13": "labels and node selectors of templates are Kubernetes labels",
         "N-J-1": "a job has an entrypoint where its mode needs one",
         "N-J-2": "entrypointResources: a JSON object of numbers",
         "N-J-3": "entrypoint CPUs and GPUs are not negative",

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    ErrorType, Findings, Path, Subject, advice, cluster, embedded,
+    ErrorType, Findings, Path, Subject, advice, clashes, cluster, embedded,
     json::{Json, Shown},
 };
 use crate::{features::Feature, names};
@@ -59,11 +59,11 @@ fn examine_services(subject: &Subject<'_>, path: &Path<'_>, out: &mut Findings) 
             ),
         );
     }
-    if let Some(name) = subject.spec.at("serveService").at("metadata").at("name").filled()
-        && name == names::head_service(subject.name)
-    {
-        let service = path.field("serveService");
-        let metadata = service.field("metadata");
+    let Some(name) = subject.spec.at("serveService").at("metadata").at("name").filled() else { return };
+    let service = path.field("serveService");
+    let metadata = service.field("metadata");
+    clashes::examine_service_name(name, &metadata.field("name"), out);
+    if name == names::head_service(subject.name) {
         out.error(
             &metadata.field("name"),
             ErrorType::Duplicate,

@@ -3,8 +3,8 @@
 //! An object that was stored before the rules were in force must stay usable. The parts of an object are its name, each
 //! annotation the rules read, and the spec as a whole. A part the update does not touch is never held against it; whoever
 //! edits the spec answers for all of it. Two edits are exempt from that, because a machine makes them on a running system and
-//! cannot repair anything: a change of `suspend` alone, and the autoscaler's `replicas` and `workersToDelete`. There, only new
-//! problems refuse.
+//! cannot repair anything: a queue's change of `suspend` (with where the Pods are to run), and the autoscaler's `replicas` and
+//! `workersToDelete`. There, only new problems refuse.
 
 use std::collections::HashSet;
 
@@ -54,28 +54,54 @@ fn identity(error: &FieldError) -> (&str, &str, &str) {
 
 /// Whether the two specs differ in nothing but what queue controllers and autoscalers write.
 fn is_machine_edit(kind: Kind, old: &Value, new: &Value) -> bool {
-    let cluster = match kind {
-        Kind::RayCluster => None,
-        Kind::RayJob => Some("rayClusterSpec"),
-        Kind::RayService => Some("rayClusterConfig"),
-        Kind::RayCronJob => Some("jobTemplate"),
-    };
-    let suspended = old.at("suspend") != new.at("suspend");
-    let scaled = kind == Kind::RayCluster && old.at("enableInTreeAutoscaling").is_true();
-    let ignored: &[&str] = match (suspended, scaled) {
-        (true, _) => &["suspend"],
-        (false, true) => &["workerGroupSpecs"],
-        (false, false) => return false,
-    };
-    // The embedded spec is compared first: it is where people edit.
-    if cluster.is_some_and(|field| old.at(field) != new.at(field)) || !equal_except(old, new, ignored) {
-        return false;
+    if old.at("suspend") == new.at("suspend") {
+        return kind == Kind::RayCluster && old.at("enableInTreeAutoscaling").is_true() && only_scaled(old, new);
     }
-    suspended || only_scaled(old.at("workerGroupSpecs").items(), new.at("workerGroupSpecs").items())
+    match kind {
+        Kind::RayCluster => only_placed(old, new, &["suspend"]),
+        Kind::RayJob => {
+            equal_except(old, new, &["suspend", "rayClusterSpec"]) && only_placed(old.at("rayClusterSpec"), new.at("rayClusterSpec"), &[])
+        }
+        Kind::RayService => {
+            equal_except(old, new, &["suspend", "rayClusterConfig"])
+                && only_placed(old.at("rayClusterConfig"), new.at("rayClusterConfig"), &[])
+        }
+        Kind::RayCronJob => equal_except(old, new, &["suspend"]),
+    }
 }
 
-fn only_scaled(old: &[Value], new: &[Value]) -> bool {
-    old.len() == new.len() && old.iter().zip(new).all(|(old, new)| equal_except(old, new, &["replicas", "scaleStrategy"]))
+/// The autoscaler's edit: how many workers, and which of them go.
+fn only_scaled(old: &Value, new: &Value) -> bool {
+    equal_except(old, new, &["workerGroupSpecs"])
+        && same_length(old, new)
+        && groups(old).zip(groups(new)).all(|(old, new)| equal_except(old, new, &["replicas", "scaleStrategy"]))
+}
+
+/// A queue's edit when it lets an object start or stop: where the Pods are to run.
+fn only_placed(old: &Value, new: &Value, ignored: &[&str]) -> bool {
+    if old == new {
+        return true;
+    }
+    let placed = |old: &Value, new: &Value| {
+        let (before, after) = (old.at("template"), new.at("template"));
+        equal_except(old, new, &["template"])
+            && equal_except(before, after, &["metadata", "spec"])
+            && equal_except(before.at("metadata"), after.at("metadata"), &["labels", "annotations"])
+            && equal_except(before.at("spec"), after.at("spec"), &["nodeSelector", "tolerations", "schedulingGates"])
+    };
+    let ignored: Vec<&str> = ignored.iter().copied().chain(["headGroupSpec", "workerGroupSpecs"]).collect();
+    equal_except(old, new, &ignored)
+        && same_length(old, new)
+        && placed(old.at("headGroupSpec"), new.at("headGroupSpec"))
+        && groups(old).zip(groups(new)).all(|(old, new)| placed(old, new))
+}
+
+fn groups(cluster: &Value) -> impl Iterator<Item = &Value> {
+    cluster.at("workerGroupSpecs").items().iter()
+}
+
+fn same_length(old: &Value, new: &Value) -> bool {
+    groups(old).count() == groups(new).count()
 }
 
 /// Whether two maps have the same entries, apart from some keys.
@@ -94,6 +120,7 @@ mod tests {
     fn machine_edits_are_told_from_other_edits() {
         let group = |replicas: i32, max: i32| json!([{"groupName": "a", "replicas": replicas, "maxReplicas": max}]);
         let scaled = |replicas| json!({"enableInTreeAutoscaling": true, "workerGroupSpecs": group(replicas, 9)});
+        let placed = |pod: Value| json!({"headGroupSpec": {"template": {"spec": pod}}, "workerGroupSpecs": group(1, 9)});
         let table = [
             (Kind::RayCluster, scaled(1), scaled(2), true),
             (Kind::RayCluster, json!({"workerGroupSpecs": group(1, 9)}), json!({"workerGroupSpecs": group(2, 9)}), false),
@@ -103,6 +130,24 @@ mod tests {
             (Kind::RayJob, json!({"entrypoint": "e"}), json!({"suspend": true, "entrypoint": "e"}), true),
             (Kind::RayJob, json!({"suspend": true, "entrypoint": "e"}), json!({"suspend": false, "entrypoint": "f"}), false),
             (Kind::RayCronJob, json!({"suspend": true, "schedule": "x"}), json!({"suspend": false, "schedule": "x"}), true),
+            (
+                Kind::RayJob,
+                json!({"suspend": true, "rayClusterSpec": placed(json!({}))}),
+                json!({"suspend": false, "rayClusterSpec": placed(json!({"nodeSelector": {"a": "b"}, "tolerations": [{}]}))}),
+                true,
+            ),
+            (
+                Kind::RayCluster,
+                json!({"suspend": true, "headGroupSpec": placed(json!({}))["headGroupSpec"]}),
+                json!({"suspend": false, "headGroupSpec": placed(json!({"nodeSelector": {"a": "b"}}))["headGroupSpec"]}),
+                true,
+            ),
+            (
+                Kind::RayJob,
+                json!({"suspend": true, "rayClusterSpec": placed(json!({}))}),
+                json!({"suspend": false, "rayClusterSpec": placed(json!({"containers": []}))}),
+                false,
+            ),
             (Kind::RayService, json!({"serveConfigV2": "a"}), json!({"serveConfigV2": "b"}), false),
         ];
         for (kind, old, new, wanted) in table {

@@ -263,6 +263,10 @@ fn quantities() -> Vec<Case> {
         worker(&resources(json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1000m", "memory": "1024Mi"}}))),
         worker(&resources(json!({"limits": {"cpu": "x"}}))).denied("C-14", at("limits[cpu]")),
         worker(&resources(json!({"limits": {"cpu": 1}}))),
+        worker(&resources(json!({"limits": {"cpu": 0.5, "memory": {"a": "b".repeat(1000)}}, "requests": null})))
+            .denied("C-14", at("limits[cpu]"))
+            .denied("C-14", at("limits[memory]")),
+        worker(&json!({"numOfHosts": 0.0})).denied("C-03", below(GROUP, "numOfHosts")),
         worker(&resources(json!({"requests": {"cpu": "-1"}}))).denied("C-14", at("requests[cpu]")),
         worker(&resources(json!({"requests": {"cpu": "1001m"}}))).denied("N-C-6", at("requests[cpu]")),
         worker(&resources(json!({"requests": {"cpu": "9"}, "limits": {"cpu": null}}))),
@@ -274,6 +278,20 @@ fn quantities() -> Vec<Case> {
         head(&json!({"rayStartParams": {"": "1", "--x;y": "1"}}))
             .denied("N-C-11", below(HEAD, "rayStartParams[]"))
             .denied("N-C-11", below(HEAD, "rayStartParams[--x;y]")),
+        head_container(&json!({"name": "ray_head"})).denied("N-C-12", below(HEAD_BOX, "name")),
+        head_container(&json!({"name": "a".repeat(63)})),
+        head_container(&json!({"name": "a".repeat(64)})).denied("N-C-12", below(HEAD_BOX, "name")),
+        worker(&json!({"template": {"spec": {"volumes": [{"name": "a"}, {"name": "My.Data"}]}}})).denied("N-C-12", below(GROUP, "template.spec.volumes[1].name")),
+        head(&json!({"headService": {"metadata": {"name": "My_Service"}}})).denied("N-C-12", below(HEAD, "headService.metadata.name")),
+        service(&json!({"serveService": {"metadata": {"name": "1st"}}})).denied("N-C-12", "spec.serveService.metadata.name"),
+        head(&json!({"template": {"metadata": {"labels": {"a": "b c", "x/y/z": ""}}}}))
+            .denied("N-C-13", below(HEAD, "template.metadata.labels[a]"))
+            .denied("N-C-13", below(HEAD, "template.metadata.labels[x/y/z]")),
+        worker(&json!({"template": {"metadata": {"labels": {"a": "b"}}, "spec": {"nodeSelector": {"pool": "gpu"}}}})),
+        worker(&json!({"template": {"spec": {"nodeSelector": {"pool": "gpu!"}}}})).denied("N-C-13", below(GROUP, "template.spec.nodeSelector[pool]")),
+        job(&json!({"submitterPodTemplate": merged(template(&json!({"name": "A"})), &json!({"metadata": {"labels": {"a": "b c"}}}))}))
+            .denied("N-C-12", "spec.submitterPodTemplate.spec.containers[0].name")
+            .denied("N-C-13", "spec.submitterPodTemplate.metadata.labels[a]"),
         head(&json!({"serviceType": "LoadBalancer"})),
         head(&json!({"serviceType": ""})),
         head(&json!({"serviceType": "loadbalancer"})).denied("N-C-9", below(HEAD, "serviceType")),
