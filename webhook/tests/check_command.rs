@@ -72,6 +72,16 @@ fn feature_gates_change_the_verdict() {
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("Nonsense"));
 }
 
+#[test]
+fn rules_may_be_configured_to_warn_only() {
+    let text = "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: a, namespace: old-1}\nspec:\n  headGroupSpec: &g {template: {spec: {containers: [{name: h, image: 'rayproject/ray:2.52.0'}]}}}\n  workerGroupSpecs: [{<<: *g, groupName: headgroup}]\n";
+    assert_eq!(from_stdin(&["-"], text).status.code(), Some(1));
+    let file = data().join("rules.yaml");
+    let softened = from_stdin(&["--rules", file.to_str().unwrap(), "-"], text);
+    assert_eq!(softened.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&softened.stdout).contains("spec.workerGroupSpecs[0].groupName: warning: "));
+}
+
 fn from_stdin(arguments: &[&str], text: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_kuberay-webhook"))
         .arg("check")

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use shared::defaults::FleetDefaults;
 use shared::features::FeatureGates;
+use shared::validation::RuleConfig;
 
 use super::pipeline::Context;
 
@@ -28,6 +29,10 @@ pub struct CheckArgs {
     /// Fleet defaults that the webhook would fill in, as in its configuration.
     #[arg(long, value_name = "FILE")]
     pub defaults: Option<PathBuf>,
+
+    /// Rules that only warn, as in the webhook's configuration.
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
 
     /// How to report: a line a problem, or an array with an element for each object.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
@@ -53,6 +58,10 @@ impl CheckArgs {
         if let Some(path) = &self.defaults {
             let fleet = FleetDefaults::parse(&read(path)?).map_err(|error| format!("--defaults {}: {error}", path.display()))?;
             context = context.with_fleet_defaults(fleet);
+        }
+        if let Some(path) = &self.rules {
+            let rules = RuleConfig::parse(&read(path)?).map_err(|error| format!("--rules {}: {error}", path.display()))?;
+            context = context.with_rules(rules);
         }
         if let Some(path) = &self.old {
             context = context.with_stored(&read(path)?).map_err(|error| format!("--old {}: {error}", path.display()))?;

@@ -38,6 +38,9 @@ pub fn run(args: &CheckArgs) -> ExitCode {
             return ExitCode::from(UNREADABLE);
         }
     };
+    if context.lacks_namespace_labels() {
+        eprintln!("kuberay-webhook: labels of namespaces are not known here, so what the configuration says about them is left out");
+    }
     match print(args, &context) {
         Ok(counts) => ExitCode::from(counts.exit_code()),
         // Whoever read the output has seen enough.

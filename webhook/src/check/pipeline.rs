@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use shared::defaults::{self, FleetDefaults};
 use shared::features::FeatureGates;
-use shared::schema::{Schema, metadata as metadata_rules};
-use shared::validation::{self, ErrorType, FieldError, FieldWarning, Kind, Request};
+use shared::schema::{Schema, UnknownField, metadata as metadata_rules};
+use shared::validation::{self, ErrorType, FieldError, FieldWarning, Kind, Request, RuleConfig};
 use shared::yaml::{self, Duplicate, Place, Step, YamlError};
 
 use super::cel::CelEngine;
@@ -15,11 +15,15 @@ use super::meant::{self, Advice};
 use super::objects::{Identity, Object, identify, metadata, objects, text};
 use super::old::Stored;
 
+/// Unknown fields of one object that are reported one by one: what each was meant to be is a search.
+const MAX_UNKNOWN: usize = 100;
+
 /// What verdicts depend on beside the files.
 #[derive(Default)]
 pub struct Context {
     features: FeatureGates,
     fleet: FleetDefaults,
+    rules: RuleConfig,
     stored: Stored,
     patches: bool,
     cel: CelEngine,
@@ -44,6 +48,18 @@ impl Context {
     #[must_use]
     pub fn with_fleet_defaults(self, fleet: FleetDefaults) -> Self {
         Context { fleet, ..self }
+    }
+
+    /// With rules that only warn in some namespaces; in which by label is not known here.
+    #[must_use]
+    pub fn with_rules(self, rules: RuleConfig) -> Self {
+        Context { rules, ..self }
+    }
+
+    /// Whether fleet defaults or rules ask for labels of namespaces, which are not known here.
+    #[must_use]
+    pub fn lacks_namespace_labels(&self) -> bool {
+        self.fleet.reads_labels() || self.rules.reads_labels()
     }
 
     /// Whether verdicts tell what the webhook would fill in.
@@ -115,15 +131,7 @@ fn judge(context: &Context, kind: Kind, schema: &'static Schema, object: Object<
     }
     found.duplicates(&duplicates);
     let unknown = schema.settle(&mut value);
-    let mut errors: Vec<FieldError> = unknown
-        .iter()
-        .map(|field| FieldError {
-            path: field.path.clone(),
-            kind: ErrorType::Invalid,
-            message: meant::unknown(kind, schema, field),
-            rule: "schema",
-        })
-        .collect();
+    let mut errors = unknown_fields(kind, schema, &unknown);
     let old = context.stored.of(kind, &value);
     if old.is_none() {
         as_created(&mut value);
@@ -131,7 +139,8 @@ fn judge(context: &Context, kind: Kind, schema: &'static Schema, object: Object<
     found.mutate(context, kind, schema, &mut value, old);
     let mut structural = schema.check(&value, old, &context.cel);
     structural.extend(new_metadata_errors(&value, old));
-    let request = Request::create(kind, &value, &context.features);
+    let softened = context.rules.for_namespace(&found.checked.namespace, &BTreeMap::new());
+    let request = Request::create(kind, &value, &context.features).softened(softened);
     let report = validation::validate(&old.map_or(request, |old| request.update(old)));
     errors.extend(merged(structural, report.errors));
     for mut error in errors {
@@ -151,6 +160,16 @@ fn judge(context: &Context, kind: Kind, schema: &'static Schema, object: Object<
         found.checked.warnings.push(Finding { path, kind: ErrorType::Invalid, message, line });
     }
     found.finish()
+}
+
+fn unknown_fields(kind: Kind, schema: &'static Schema, unknown: &[UnknownField<'_>]) -> Vec<FieldError> {
+    let error = |path: &str, message: String| FieldError { path: path.to_owned(), kind: ErrorType::Invalid, message, rule: "schema" };
+    let mut errors: Vec<_> =
+        unknown.iter().take(MAX_UNKNOWN).map(|field| error(&field.path, meant::unknown(kind, schema, field))).collect();
+    if let Some(next) = unknown.get(MAX_UNKNOWN) {
+        errors.push(error(&next.path, format!("unknown field, the first of {} more", unknown.len() - MAX_UNKNOWN)));
+    }
+    errors
 }
 
 /// What the API server sets or takes away when it creates an object, before any validation.

@@ -41,6 +41,9 @@ const FREE_TEXTS: &[&str] = &[
     "lifecycle",
 ];
 
+/// Placeholders of one object that are reported.
+const MAX_PLACEHOLDERS: usize = 50;
+
 /// Everything of this sort in an object that the rules have not said already.
 pub(in crate::check) fn advice(kind: Kind, object: &Value, place: &Place, source: &str, said: &[FieldWarning]) -> Vec<Advice> {
     let mut found = Vec::new();
@@ -95,7 +98,7 @@ fn placeholders(map: &Map<String, Value>, free: &[&str], path: &mut Vec<Step>, f
 fn visit(value: &Value, free: &[&str], path: &mut Vec<Step>, step: &dyn Fn() -> Step, found: &mut Vec<Advice>) {
     match value {
         Value::String(text) => {
-            if let Some(what) = placeholder(text) {
+            if let Some(what) = placeholder(text).filter(|_| found.len() < MAX_PLACEHOLDERS) {
                 path.push(step());
                 found.push(Advice {
                     path: Step::join(path),

@@ -6,20 +6,31 @@ use super::source::line;
 
 /// The message for a document that cannot be read.
 pub(in crate::check) fn syntax(source: &str, error: &YamlError) -> String {
+    format!("cannot be read as YAML: {} (column {}){}", error.message, error.column, slip(source, error))
+}
+
+/// The slip that most likely led to it.
+fn slip(source: &str, error: &YamlError) -> &'static str {
     let here = line(source, error.line);
     let around = [line(source, error.line.saturating_sub(1)), here];
-    let remark = if around.iter().any(|line| line.contains("{{")) {
+    let in_value = |begins: &[char]| here.split_once(": ").is_some_and(|(_, value)| value.trim_start().starts_with(begins));
+    if around.iter().any(|line| line.contains("{{")) {
         "; `{{` is a placeholder of a template: render it first, for example with `helm template CHART | kuberay-webhook check -`"
-    } else if around.iter().any(|line| line.starts_with('\t') || line.trim_start_matches(' ').starts_with('\t')) {
+    } else if around.iter().any(|line| line.trim_start_matches(' ').starts_with('\t')) {
         "; indent with spaces: YAML does not take tabs"
     } else if here.starts_with("---") {
         "; a separator of documents stands alone in its line: `---`"
+    } else if in_value(&['*']) {
+        "; `*` begins an alias in YAML: put the value in quotes"
+    } else if in_value(&['@', '`', '%', '&', '!']) {
+        "; this character means something in YAML: put the value in quotes"
     } else if here.split(": ").nth(2).is_some() {
         "; put the value in quotes if it contains `: `"
+    } else if error.message.contains("expected key") || error.message.contains("<block end>") {
+        "; look at the indentation of this line and of those above"
     } else {
         ""
-    };
-    format!("cannot be read as YAML: {} (column {}){remark}", error.message, error.column)
+    }
 }
 
 /// The key with which a second object begins whose `---` is missing, if the duplicate keys look like that.
@@ -47,6 +58,9 @@ mod tests {
             ("a:\n{{- if .Values.x }}\n  b: 1\n{{- end }}\n", "helm template"),
             ("a:\n\tb: 1\n", "tabs"),
             ("a: b: c\n", "quotes"),
+            ("schedule: */5 * * * *\n", "alias"),
+            ("a: `x`\n", "means something"),
+            ("a:\n  b: 1\n c: 2\n", "indentation"),
             ("a: [\n", "cannot be read as YAML"),
         ];
         for (text, remark) in table {

@@ -61,6 +61,8 @@ enum Place {
     Spec(Kind),
     HeadGroup,
     Resources,
+    /// `metadata` of a Pod template or another embedded object.
+    InnerMetadata,
     Other,
 }
 
@@ -79,6 +81,8 @@ impl Place {
             Place::HeadGroup
         } else if has("limits") && has("requests") {
             Place::Resources
+        } else if has("labels") && has("annotations") && has("finalizers") && !has("uid") {
+            Place::InnerMetadata
         } else {
             Place::Other
         }
@@ -117,6 +121,11 @@ fn note(place: Place, name: &str) -> Option<&'static str> {
         (Place::HeadGroup, "replicas" | "minReplicas" | "maxReplicas" | "numOfHosts" | "scaleStrategy" | "suspend") => {
             "a cluster has exactly one head: remove it"
         }
+        (
+            Place::InnerMetadata,
+            "creationTimestamp" | "generateName" | "uid" | "resourceVersion" | "generation" | "ownerReferences" | "managedFields"
+            | "selfLink",
+        ) => "the metadata of a template has only name, namespace, labels, annotations and finalizers: remove it",
         (Place::HeadGroup, "groupName") => "the head's group has a fixed name: remove it",
         (Place::HeadGroup, "service" | "headServiceAnnotations") => {
             "the head's Service is described by headService, its annotations by headServiceAnnotations of the cluster"
@@ -258,6 +267,12 @@ mod tests {
                 json!({"spec": {"schedule": "* * * * *"}}),
                 "spec.schedule",
                 "it is a field of a RayCronJob, and a RayJob has nothing like it",
+            ),
+            (
+                RayCluster,
+                json!({"spec": {"headGroupSpec": {"template": {"metadata": {"creationTimestamp": null}}}}}),
+                "spec.headGroupSpec.template.metadata.creationTimestamp",
+                "remove it",
             ),
             (RayCluster, json!({"metadata": {"label": {}}}), "metadata.label", "did you mean labels?"),
             (
