@@ -67,6 +67,7 @@ impl RayClusterController {
         let finalizer_changes = plan.finalizer != FinalizerStep::Keep;
         let mut applied = apply::apply(context, &observed, plan, memory, now).await?;
         let mut cluster = observed.cluster;
+        self.tell(&cluster, applied.take_notes(), memory);
         if finalizer_changes {
             let (namespace, name, _) = identity(&cluster);
             match context.clusters.get(namespace, name) {
@@ -74,7 +75,6 @@ impl RayClusterController {
                 _ => return Ok(Next::OnChange),
             }
         }
-        self.tell(&cluster, applied.take_notes(), memory);
         let again = self.write_status(&cluster, &applied, memory, now).await?;
         let wake = [again, applied.wake(), memory.retry_at(now)].into_iter().flatten().min();
         match applied.into_error() {

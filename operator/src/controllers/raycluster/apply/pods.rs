@@ -87,7 +87,7 @@ async fn create_head(
     }
     let name = pod.metadata.name.clone().unwrap_or_default();
     let fate = create_one(context, cluster, &pod).await;
-    remember(&fate, &name, None, memory, now);
+    remember(&fate, &name, memory, now);
     match fate {
         Fate::Made => {
             memory.refusal = None;
@@ -128,8 +128,12 @@ async fn create_workers(
     let mut fates = stream::iter(tasks).buffer_unordered(width);
     let (mut made, mut problem) = (Vec::new(), None);
     while let Some((worker, fate, unbuildable)) = fates.next().await {
-        let replica = worker.replica.as_ref().map(|replica| replica.name.as_str()).filter(|name| !name.is_empty());
-        remember(&fate, &worker.name, replica, memory, now);
+        remember(&fate, &worker.name, memory, now);
+        if let (Fate::Made | Fate::WasThere, Some(replica)) = (&fate, worker.replica.as_ref().filter(|replica| !replica.name.is_empty())) {
+            // Its name is used like that of a Pod; and a host that was there once is not made again if it goes (RC-186).
+            memory.used.push((epoch(now), replica.name.clone()));
+            memory.hosts.entry(replica.name.clone()).or_default().insert(replica.host_index);
+        }
         match fate {
             Fate::Made => made.push(worker.name.as_str()),
             Fate::WasThere | Fate::Skipped => {}
@@ -192,12 +196,11 @@ async fn create_one(context: &Context, cluster: &RayCluster, pod: &Pod) -> Fate 
 }
 
 /// Keeps in mind which names have been used, and which may have been.
-fn remember(fate: &Fate, name: &str, replica: Option<&str>, memory: &mut GroupMemory, now: Timestamp) {
+fn remember(fate: &Fate, name: &str, memory: &mut GroupMemory, now: Timestamp) {
     let known = memory.uncertain.iter().position(|uncertain| uncertain == name);
     match fate {
         Fate::Made | Fate::WasThere | Fate::Taken => {
             memory.used.push((epoch(now), name.to_owned()));
-            memory.used.extend(replica.map(|replica| (epoch(now), replica.to_owned())));
             if let Some(known) = known {
                 memory.uncertain.swap_remove(known);
             }
