@@ -24,7 +24,7 @@ fn slip(source: &str, error: &YamlError) -> &'static str {
         "; `*` begins an alias in YAML: put the value in quotes"
     } else if in_value(&['@', '`', '%', '&', '!']) {
         "; this character means something in YAML: put the value in quotes"
-    } else if here.split(": ").nth(2).is_some() {
+    } else if error.message.contains("mapping values") && here.split(": ").nth(2).is_some() {
         "; put the value in quotes if it contains `: `"
     } else if error.message.contains("expected key") || error.message.contains("<block end>") {
         "; look at the indentation of this line and of those above"
