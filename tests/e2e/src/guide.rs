@@ -182,22 +182,23 @@ impl<'a> Guide<'a> {
     }
 }
 
-/// Resident memory of both programs' containers, as the kubelet measures it: container name and bytes.
-///
-/// # Errors
-/// When the kubelet does not answer.
-pub async fn memory(shell: &Shell) -> Result<Vec<(String, u64)>> {
-    let text = shell.quiet("kubectl get --raw /api/v1/nodes/testbed/proxy/stats/summary").await?;
-    let summary: serde_json::Value = serde_json::from_str(&text).context("reading the kubelet's statistics")?;
-    let pods = summary.get("pods").and_then(serde_json::Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let ours = pods.iter().filter(|pod| {
-        pod.pointer("/podRef/name").and_then(serde_json::Value::as_str).is_some_and(|name| name.starts_with("kuberay-operator"))
-    });
-    Ok(ours
-        .flat_map(|pod| pod.get("containers").and_then(serde_json::Value::as_array).into_iter().flatten())
-        .filter_map(|container| {
-            let name = container.get("name")?.as_str()?.to_owned();
-            Some((name, container.pointer("/memory/rssBytes")?.as_u64()?))
+/// Resident memory of both programs' processes: their names and bytes. The node's processes are this machine's, too.
+pub fn memory() -> Vec<(String, u64)> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut found: Vec<(String, u64)> = processes
+        .filter_map(|process| {
+            let command = std::fs::read_to_string(process.path().join("cmdline")).ok()?;
+            let name = match command.split('\0').next()? {
+                "/manager" => "operator",
+                "/kuberay-webhook" => "webhook",
+                _ => return None,
+            };
+            let status = std::fs::read_to_string(process.path().join("status")).ok()?;
+            let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+            let kib: u64 = resident.trim().trim_end_matches(" kB").parse().ok()?;
+            Some((name.to_owned(), kib * 1024))
         })
-        .collect())
+        .collect();
+    found.sort();
+    found
 }

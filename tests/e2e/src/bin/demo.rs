@@ -91,8 +91,8 @@ async fn demo(arguments: &Arguments, steps: &mut Steps) -> Result<()> {
     let begun = steps.begin(title);
     guide.apply().await?;
     let running = guide.wait_running().await?;
-    for (container, bytes) in guide::memory(&shell).await? {
-        println!("memory of {container}: {:.1} MiB", bytes as f64 / 1_048_576.0);
+    for (program, bytes) in guide::memory() {
+        println!("resident memory of the {program}: {} KiB", bytes / 1024);
     }
     steps.end(title, begun);
 
