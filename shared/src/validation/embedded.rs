@@ -3,6 +3,8 @@
 //! Their contents belong to Ray. Only what Ray could never work with is refused: text that is not YAML, the wrong shape at the
 //! top, applications that Ray itself would refuse for sharing a name or a route.
 
+mod plain;
+
 use std::collections::HashMap;
 
 use serde_json::Value;
@@ -16,6 +18,13 @@ use crate::yaml::{self, Document, Step};
 /// V-J-33.
 pub(super) fn examine_runtime_env(field: &Value, path: &Path<'_>, out: &mut Findings) {
     let Some(text) = field.filled() else { return };
+    if plain::is_surely_fine(text, &mut plain::AnyMapping) {
+        return;
+    }
+    read_runtime_env(text, path, out);
+}
+
+fn read_runtime_env(text: &str, path: &Path<'_>, out: &mut Findings) {
     match yaml::parse_document(text) {
         Err(error) => out.invalid(path, "V-J-33", format!("the text is not YAML ({error}): correct it")),
         Ok(None) => {}
@@ -59,21 +68,30 @@ const RENAMED: [(&str, &str); 5] = [
 
 /// C-07.
 pub(super) fn examine_serve_config(field: &Value, path: &Path<'_>, out: &mut Findings) {
-    let nothing = "there is no application, so nothing will be served: list some under \"applications:\"";
     let Some(text) = field.filled() else {
         if !field.is_set() || field.text() == Some("") {
-            out.warn(path, "C-07", nothing);
+            out.warn(path, "C-07", NOTHING);
         }
         return;
     };
+    let mut applications = plain::Applications::default();
+    if plain::is_surely_fine(text, &mut applications) && applications.are_fine() {
+        return;
+    }
+    read_serve_config(text, path, out);
+}
+
+const NOTHING: &str = "there is no application, so nothing will be served: list some under \"applications:\"";
+
+fn read_serve_config(text: &str, path: &Path<'_>, out: &mut Findings) {
     let document = match yaml::parse_document(text) {
         Err(error) => return out.invalid(path, "C-07", format!("the text is not YAML ({error}): correct it")),
-        Ok(None) => return out.warn(path, "C-07", nothing),
+        Ok(None) => return out.warn(path, "C-07", NOTHING),
         Ok(Some(document)) => document,
     };
     let config = &document.value;
     match config {
-        Value::Null => return out.warn(path, "C-07", nothing),
+        Value::Null => return out.warn(path, "C-07", NOTHING),
         Value::Object(_) => {}
         other => {
             return out.invalid(
@@ -84,8 +102,8 @@ pub(super) fn examine_serve_config(field: &Value, path: &Path<'_>, out: &mut Fin
         }
     }
     match config.at("applications") {
-        Value::Null => out.warn(path, "C-07", nothing),
-        Value::Array(list) if list.is_empty() => out.warn(path, "C-07", nothing),
+        Value::Null => out.warn(path, "C-07", NOTHING),
+        Value::Array(list) if list.is_empty() => out.warn(path, "C-07", NOTHING),
         Value::Array(list) => examine_applications(list, &document, path, out),
         other => out.invalid(
             path,

@@ -1,0 +1,555 @@
+//! The quick look at a YAML text: most are plain enough to be seen as right without a YAML parser.
+//!
+//! Understood is a small part of YAML: block mappings and lists, one-line scalars, flow lists and mappings of scalars. Whatever
+//! goes beyond it, looks odd, or would be worth a word is left to the parser: the answer is then "not surely fine", never an error.
+//! A property test holds the two against each other.
+
+/// What the keys of a text are to the one who asks.
+pub(super) trait Reader<'a> {
+    /// Whether this key at the top or below it needs a closer look.
+    fn key(&mut self, path: &[&'a str], key: &'a str) -> bool;
+    /// A scalar in a mapping, as it is written without quotes. Whether it needs a closer look.
+    fn scalar(&mut self, path: &[&'a str], key: &'a str, text: &'a str, quoted: bool) -> bool;
+    /// An element of a list, which is a mapping or a scalar. Whether it needs a closer look.
+    fn element(&mut self, path: &[&'a str], is_mapping: bool) -> bool;
+}
+
+/// Deeper texts are left to the parser.
+const MAX_DEPTH: usize = 24;
+/// Longer lists of keys are left to the parser: duplicates are searched for one by one.
+const MAX_KEYS: usize = 48;
+
+struct Frame<'a> {
+    indent: usize,
+    kind: Kind<'a>,
+    /// The last key, or the last dash, has nothing behind it yet: something nested may follow.
+    open: bool,
+}
+
+enum Kind<'a> {
+    Mapping(Vec<&'a str>),
+    List,
+}
+
+/// Whether the text is surely a YAML mapping without duplicate keys, and `reader` has no objection.
+pub(super) fn is_surely_fine<'a>(text: &'a str, reader: &mut impl Reader<'a>) -> bool {
+    let mut walk = Walk { frames: Vec::with_capacity(8), path: Vec::with_capacity(8), reader };
+    // Anything but printable ASCII and line feeds has rules of its own.
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) && text.split('\n').all(|line| walk.line(line)) && !walk.frames.is_empty()
+}
+
+struct Walk<'a, 'r, R> {
+    frames: Vec<Frame<'a>>,
+    /// The key of each open mapping, from the top; an empty name stands for a list.
+    path: Vec<&'a str>,
+    reader: &'r mut R,
+}
+
+impl<'a, R: Reader<'a>> Walk<'a, '_, R> {
+    fn line(&mut self, line: &'a str) -> bool {
+        let content = line.trim_start_matches(' ');
+        if content.is_empty() || content.starts_with('#') {
+            return true;
+        }
+        let indent = line.len() - content.len();
+        if indent == 0 && (content.starts_with("---") || content.starts_with("...")) {
+            return false;
+        }
+        match content.strip_prefix("- ") {
+            Some(item) => {
+                let inner = item.trim_start_matches(' ');
+                let inner_indent = line.len() - inner.len();
+                self.enter_list(indent) && self.item(inner_indent, inner)
+            }
+            None => self.enter_mapping(indent) && self.entry(content),
+        }
+    }
+
+    /// Closes what the indent closes, and finds or opens the mapping of this line.
+    fn enter_mapping(&mut self, indent: usize) -> bool {
+        self.close(indent);
+        // A list may stand at the indent of the key it belongs to; a key there ends it.
+        if self.frames.last().is_some_and(|top| top.indent == indent && matches!(top.kind, Kind::List)) {
+            self.pop();
+        }
+        match self.frames.last() {
+            Some(Frame { indent: at, kind: Kind::Mapping(_), .. }) if *at == indent => true,
+            Some(top) if top.indent < indent && top.open => self.push(indent, Kind::Mapping(Vec::new())),
+            None if self.path.is_empty() => self.push(indent, Kind::Mapping(Vec::new())),
+            _ => false,
+        }
+    }
+
+    fn enter_list(&mut self, indent: usize) -> bool {
+        self.close(indent);
+        match self.frames.last() {
+            Some(Frame { indent: at, kind: Kind::List, .. }) if *at == indent => true,
+            Some(Frame { indent: at, kind: Kind::Mapping(_), open: true }) if *at <= indent => self.push(indent, Kind::List),
+            _ => false,
+        }
+    }
+
+    fn close(&mut self, indent: usize) {
+        while self.frames.len() > 1 && self.frames.last().is_some_and(|top| top.indent > indent) {
+            self.pop();
+        }
+    }
+
+    fn push(&mut self, indent: usize, kind: Kind<'a>) -> bool {
+        self.open(false);
+        if matches!(kind, Kind::List) {
+            self.path.push("");
+        }
+        self.frames.push(Frame { indent, kind, open: false });
+        self.frames.len() < MAX_DEPTH
+    }
+
+    fn pop(&mut self) {
+        // Each frame has one name on the path: its list, or its last key.
+        self.path.pop();
+        self.frames.pop();
+    }
+
+    fn open(&mut self, open: bool) {
+        if let Some(top) = self.frames.last_mut() {
+            top.open = open;
+        }
+    }
+
+    /// What stands behind a dash.
+    fn item(&mut self, indent: usize, content: &'a str) -> bool {
+        let is_mapping = split_entry(content).is_some();
+        if content.is_empty() || content.starts_with("- ") || self.reader.element(&self.path, is_mapping) {
+            return false;
+        }
+        if is_mapping {
+            return self.push(indent, Kind::Mapping(Vec::new())) && self.entry(content);
+        }
+        scalar(content).is_some()
+    }
+
+    /// `key: value`, or `key:`.
+    fn entry(&mut self, content: &'a str) -> bool {
+        let Some((key, value)) = split_entry(content) else { return false };
+        let depth = self.frames.len();
+        let Some(Frame { kind: Kind::Mapping(keys), open, .. }) = self.frames.last_mut() else { return false };
+        if keys.contains(&key) || keys.len() >= MAX_KEYS {
+            return false;
+        }
+        if !keys.is_empty() {
+            self.path.pop();
+        }
+        keys.push(key);
+        *open = value.is_empty();
+        if self.reader.key(&self.path, key) {
+            return false;
+        }
+        let fine = value.is_empty() || self.value(key, value);
+        self.path.push(key);
+        fine && self.path.len() == depth
+    }
+
+    fn value(&mut self, key: &'a str, value: &'a str) -> bool {
+        match value.as_bytes().first() {
+            Some(b'[') => flow(value, b']'),
+            Some(b'{') => flow(value, b'}'),
+            _ => scalar(value).is_some_and(|(text, quoted)| !self.reader.scalar(&self.path, key, text, quoted)),
+        }
+    }
+}
+
+/// Splits `key: value`; the value may be empty or a comment. `None` if there is no plain key.
+fn split_entry(content: &str) -> Option<(&str, &str)> {
+    let end = content.bytes().position(|byte| !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/')))?;
+    let (key, rest) = content.split_at_checked(end)?;
+    let rest = rest.strip_prefix(':')?;
+    if !(rest.is_empty() || rest.starts_with(' ')) || !is_plain_word(key) {
+        return None;
+    }
+    let value = rest.trim_matches(' ');
+    Some((key, if value.starts_with('#') { "" } else { value }))
+}
+
+/// A word that is text in every version of YAML.
+fn is_plain_word(word: &str) -> bool {
+    word.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_') && !is_constant(word)
+}
+
+/// Words that YAML 1.1 reads as true, false or null.
+fn is_constant(word: &str) -> bool {
+    const WORDS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
+    word.len() <= 5 && WORDS.iter().any(|constant| word.eq_ignore_ascii_case(constant))
+}
+
+/// A scalar on one line, maybe with a comment behind it: its text, and whether it is quoted.
+fn scalar(value: &str) -> Option<(&str, bool)> {
+    let first = *value.as_bytes().first()?;
+    if let b'"' | b'\'' = first {
+        let quote = char::from(first);
+        let (text, rest) = value.get(1..)?.split_once(quote)?;
+        let rest_is_comment = rest.is_empty() || rest.trim_start_matches(' ').is_empty() || rest.starts_with(" #");
+        return (rest_is_comment && !text.contains('\\')).then_some((text, true));
+    }
+    let text = value.split_once(" #").map_or(value, |(text, _comment)| text).trim_end_matches(' ');
+    is_plain(text).then_some((text, false))
+}
+
+/// Whether a plain scalar is simply text, a simple number or a constant.
+fn is_plain(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if digits.starts_with(|c: char| c.is_ascii_digit()) {
+        return digits.len() <= 15 && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    }
+    let letter = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'/');
+    let inside = |byte: u8| byte.is_ascii_alphanumeric() || b"_ ./=<>~+*()@:,-".contains(&byte);
+    text.as_bytes().first().is_some_and(letter) && text.bytes().all(inside) && !text.contains(": ") && !text.ends_with(':')
+}
+
+/// A flow list or mapping of scalars on one line.
+fn flow(value: &str, close: u8) -> bool {
+    let mut rest = value.get(1..).unwrap_or_default().trim_start_matches(' ');
+    let is_mapping = close == b'}';
+    let mut keys: Vec<&str> = Vec::new();
+    if let Some(after) = rest.strip_prefix(char::from(close)) {
+        return ends(after);
+    }
+    loop {
+        if is_mapping {
+            let Some((key, after)) = rest.split_once(": ") else { return false };
+            if !is_plain_word(key) || !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') || keys.contains(&key) {
+                return false;
+            }
+            keys.push(key);
+            rest = after.trim_start_matches(' ');
+        }
+        let Some(after) = flow_scalar(rest) else { return false };
+        rest = after.trim_start_matches(' ');
+        if let Some(after) = rest.strip_prefix(',') {
+            rest = after.trim_start_matches(' ');
+        } else {
+            return rest.strip_prefix(char::from(close)).is_some_and(ends);
+        }
+        if keys.len() >= MAX_KEYS {
+            return false;
+        }
+    }
+}
+
+/// Whether nothing but a comment follows.
+fn ends(rest: &str) -> bool {
+    rest.trim_matches(' ').is_empty() || rest.starts_with(" #")
+}
+
+/// The text behind a scalar in a flow collection.
+fn flow_scalar(text: &str) -> Option<&str> {
+    let first = *text.as_bytes().first()?;
+    if let b'"' | b'\'' = first {
+        let (inside, rest) = text.get(1..)?.split_once(char::from(first))?;
+        return (!inside.contains('\\')).then_some(rest);
+    }
+    let end = text.bytes().position(|byte| matches!(byte, b',' | b']' | b'}' | b' '))?;
+    let (word, rest) = text.split_at_checked(end)?;
+    let simple = word
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'/' | b'=' | b'-' | b'<' | b'>' | b'~' | b'+'));
+    (simple && is_plain(word)).then_some(rest)
+}
+
+/// Applications of a Serve configuration, as far as they must differ.
+#[derive(Default)]
+pub(super) struct Applications<'a> {
+    names: Vec<&'a str>,
+    routes: Vec<&'a str>,
+    /// What the present application has said so far.
+    present: Option<(Option<&'a str>, Option<&'a str>)>,
+    seen: bool,
+}
+
+impl<'a> Applications<'a> {
+    /// Takes the present application into the list. `false` if it shares its name or route with another.
+    fn finish(&mut self) -> bool {
+        let Some((name, route)) = self.present.take() else { return true };
+        // Ray's defaults.
+        let (name, route) = (name.unwrap_or("default"), route.unwrap_or("/"));
+        let unique = !self.names.contains(&name) && !self.routes.contains(&route) && self.names.len() < MAX_KEYS;
+        self.names.push(name);
+        self.routes.push(route);
+        unique
+    }
+
+    /// Whether there was an application, and all differ.
+    pub(super) fn are_fine(mut self) -> bool {
+        self.seen && self.finish()
+    }
+}
+
+impl<'a> Reader<'a> for Applications<'a> {
+    fn key(&mut self, path: &[&'a str], key: &'a str) -> bool {
+        let swallowed = path.is_empty() && super::SWALLOWED.contains(&key);
+        swallowed || super::RENAMED.iter().any(|(old, _)| *old == key)
+    }
+
+    fn scalar(&mut self, path: &[&'a str], key: &'a str, text: &'a str, quoted: bool) -> bool {
+        if path.is_empty() && key == "applications" {
+            return true;
+        }
+        if *path == ["applications", ""] && matches!(key, "name" | "route_prefix") {
+            // Only what is text for sure can be compared.
+            let is_text = quoted || (!is_constant(text) && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/'));
+            let Some((name, route)) = self.present.as_mut().filter(|_| is_text) else { return true };
+            *(if key == "name" { name } else { route }) = Some(text);
+        }
+        false
+    }
+
+    fn element(&mut self, path: &[&'a str], is_mapping: bool) -> bool {
+        if *path != ["applications", ""] {
+            return false;
+        }
+        let fine = is_mapping && self.finish();
+        self.present = Some((None, None));
+        self.seen = true;
+        !fine
+    }
+}
+
+/// For a text of which only the shape matters.
+pub(super) struct AnyMapping;
+
+impl<'a> Reader<'a> for AnyMapping {
+    fn key(&mut self, _: &[&'a str], _: &'a str) -> bool {
+        false
+    }
+
+    fn scalar(&mut self, _: &[&'a str], _: &'a str, _: &'a str, _: bool) -> bool {
+        false
+    }
+
+    fn element(&mut self, _: &[&'a str], _: bool) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::validation::{Findings, Path, Report, embedded};
+
+    fn fine_config(text: &str) -> bool {
+        let mut applications = Applications::default();
+        is_surely_fine(text, &mut applications) && applications.are_fine()
+    }
+
+    /// What the parser finds.
+    fn read(text: &str, reader: fn(&str, &Path<'_>, &mut Findings)) -> Report {
+        let mut out = Findings::default();
+        reader(text, &Path::root("x"), &mut out);
+        out.report
+    }
+
+    #[test]
+    fn what_people_write_is_seen_at_a_glance() {
+        let config = "# Serve\nproxy_location: EveryNode\nhttp_options: {host: 0.0.0.0, port: 8000}\napplications:\n  - name: fruit_app # the shop\n    \
+                      import_path: fruit.deployment_graph\n    route_prefix: /fruit\n    runtime_env:\n      working_dir: \"https://x.example/a.zip\"\n    \
+                      deployments:\n      - name: MangoStand\n        num_replicas: 2\n        user_config:\n          price: 3\n        ray_actor_options:\n          \
+                      num_cpus: 0.1\n      - name: OrangeStand\n\n  - name: math_app\n    route_prefix: '/calc'\n    import_path: m:app\n";
+        assert!(fine_config(config));
+        assert!(fine_config("applications:\n- name: a\n  args:\n  - x\n  - y\n  route_prefix: /a\n- name: b\n  route_prefix: /b\n"));
+        for env in [
+            "pip: [requests==2.26.0, \"pendulum==2.1.2\"]\nenv_vars:\n  counter_name: \"test_counter\"\n",
+            "env_vars: {A: \"1\", B: x}\nworking_dir: https://x.example/main.zip\n",
+            "pip:\n  - polars>=1.0\n  - torch\n",
+        ] {
+            assert!(is_surely_fine(env, &mut AnyMapping), "{env}");
+        }
+    }
+
+    #[test]
+    fn what_needs_a_closer_look_gets_it() {
+        for text in [
+            "",
+            "# only words\n",
+            "text",
+            "- a",
+            "a: [",
+            "a: {",
+            "a: 'b",
+            "a: \"b\\n\"",
+            "a: b: c",
+            "a:\n  b",
+            "a: b\n  c",
+            "a: b\n  c: d",
+            "a: 1\na: 2",
+            "a: &x 1",
+            "a: *x",
+            "a: !t 1",
+            "a: |\n  b",
+            "a:\t1",
+            "a: .nan",
+            "a: 1e999",
+            "y: 1\nyes: 2",
+            "---\na: 1",
+            "a: 1\n...",
+            "a: é",
+            " a: 1\nb: 2",
+            "a:\n    b: 1\n  c: 2",
+            "<<: 1",
+            "? a",
+            "a: [b,]",
+            "a: - b",
+            "a: @b",
+            "a: b:",
+        ] {
+            assert!(!is_surely_fine(text, &mut AnyMapping), "{text:?}");
+        }
+        for text in [
+            "a: 1",
+            "applications:\n",
+            "applications: []",
+            "applications:\n- a\n",
+            "applications:\n- name: a\n- name: a\n",
+            "applications:\n- name: a\n- name: b\n",
+            "applications:\n- name: a\n  max_concurrent_queries: 1\n",
+            "applications:\n- name: a\nrayClusterConfig:\n  x: y\n",
+            "applications:\n- name: no\n",
+            "applications:\n- {name: a}\n",
+            "applications:\n  name: a\n",
+        ] {
+            assert!(!fine_config(text), "{text:?}");
+        }
+    }
+
+    /// Texts that are nearly, or quite, in the small part of YAML that is understood.
+    fn text() -> impl Strategy<Value = String> {
+        let key = proptest::sample::select(vec![
+            "a",
+            "b",
+            "name",
+            "route_prefix",
+            "applications",
+            "deployments",
+            "y",
+            "no",
+            "volumes",
+            "smoothing_factor",
+            "x.y",
+            "a/b",
+            "A-B",
+            "1",
+            "\"q\"",
+            "k k",
+        ]);
+        let value = proptest::sample::select(vec![
+            "",
+            "x",
+            "/a",
+            "/b",
+            "\"q\"",
+            "'s'",
+            "1",
+            "-1",
+            "0.5",
+            "010",
+            "1e9",
+            "1e999",
+            "null",
+            "~",
+            "yes",
+            "[a, b]",
+            "[a==1, b>=2~3]",
+            "[a, >b]",
+            "{k: ~}",
+            "[a, \"b c\", 1]",
+            "{k: v}",
+            "{k: v, k: w}",
+            "[",
+            "{a",
+            "[]",
+            "{}",
+            "- z",
+            "a b",
+            "a: b",
+            "a #c",
+            "#c",
+            "a#b",
+            "http://x",
+            "m:a",
+            "x:",
+            "&r x",
+            "*r",
+            "|",
+            ">-",
+            "!t x",
+            "\"a\\n\"",
+            "'it''s'",
+            "\"a\" b",
+            "é",
+            "\t",
+            "{a: b: c}",
+            "[a b]",
+            "a,b",
+            "=",
+            "%",
+            "@x",
+            "`x",
+            "2024-01-01",
+            "12:30",
+            "0x1f",
+            ".inf",
+            "[.nan]",
+            "{y: 1}",
+            "[a]  # c",
+            "\"a\"#c",
+            "x  ",
+        ]);
+        let line = (0..4_usize, prop_oneof![Just(""), Just("- "), Just("-  "), Just("- - ")], proptest::option::of(key), value, 0..20_u8)
+            .prop_map(|(indent, dash, key, value, odd)| {
+                let pad = "  ".repeat(indent);
+                match (odd, key) {
+                    (0, _) => format!("{pad}{value}"),
+                    (1, _) => format!("{pad} {dash}{value}"),
+                    (2, _) => "---".to_owned(),
+                    (3, _) => format!("{pad}# {value}"),
+                    (4, _) => String::new(),
+                    (_, Some(key)) if value.is_empty() => format!("{pad}{dash}{key}:"),
+                    (_, Some(key)) => format!("{pad}{dash}{key}: {value}"),
+                    (_, None) => format!("{pad}{dash}{value}"),
+                }
+            });
+        // Random lines are rarely in order: most texts begin with some that are.
+        let start = proptest::sample::select(vec![
+            "",
+            "applications:\n",
+            "applications:\n- name: x\n",
+            "applications:\n- name: x\n  a:\n",
+            "a:\n",
+            "a: 1\n",
+        ]);
+        (start, proptest::collection::vec(line, 0..7), any::<bool>())
+            .prop_map(|(start, lines, end)| format!("{start}{}{}", lines.join("\n"), if end { "\n" } else { "" }))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_parser_finds_nothing_where_the_glance_found_nothing(text in text()) {
+            if fine_config(&text) {
+                prop_assert_eq!(read(&text, embedded::read_serve_config), Report::default(), "{}", text);
+            }
+            if is_surely_fine(&text, &mut AnyMapping) {
+                prop_assert_eq!(read(&text, embedded::read_runtime_env), Report::default(), "{}", text);
+            }
+        }
+
+        #[test]
+        fn any_text_is_looked_at_without_panic(text in "\\PC{0,60}|[ a:#\\-\\[\\]{},\"'\n]{0,40}") {
+            if is_surely_fine(&text, &mut AnyMapping) {
+                prop_assert_eq!(read(&text, embedded::read_runtime_env), Report::default(), "{}", text);
+            }
+            let _ = fine_config(&text);
+        }
+    }
+}
