@@ -3,18 +3,22 @@ What the operator may do in the namespaces that it watches. Kinds are grouped by
 feature needs is left out. Server-side apply takes `patch`, and `create` the first time.
 */}}
 {{- define "kuberay-operator.rules" -}}
+{{- $cron := include "kuberay-operator.gateEnabled" (dict "root" . "gate" "RayCronJob") -}}
 - apiGroups: [ray.io]
-  resources: [rayclusters, rayjobs]
+  resources: [rayclusters]
   verbs: [create, delete, get, list, patch, watch]
 - apiGroups: [ray.io]
-  resources: [rayservices, raycronjobs]
+  resources: [rayjobs]
+  verbs: [{{ if $cron }}create, {{ end }}delete, get, list, patch, watch]
+- apiGroups: [ray.io]
+  resources: [rayservices{{ if $cron }}, raycronjobs{{ end }}]
   verbs: [get, list, patch, watch]
 - apiGroups: [ray.io]
-  resources: [rayclusters/status, raycronjobs/status, rayjobs/status, rayservices/status]
+  resources: [rayclusters/status, rayjobs/status, rayservices/status{{ if $cron }}, raycronjobs/status{{ end }}]
   verbs: [patch]
 # OpenShift asks for this right of whoever makes an object that holds up the deletion of its owner.
 - apiGroups: [ray.io]
-  resources: [rayclusters/finalizers, raycronjobs/finalizers, rayjobs/finalizers, rayservices/finalizers]
+  resources: [rayclusters/finalizers, rayjobs/finalizers, rayservices/finalizers{{ if $cron }}, raycronjobs/finalizers{{ end }}]
   verbs: [update]
 - apiGroups: [""]
   resources: [pods, services, serviceaccounts]
@@ -28,7 +32,7 @@ feature needs is left out. Server-side apply takes `patch`, and `create` the fir
   verbs: [create, delete, get, list, watch]
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
-  verbs: [create, get, list, patch, watch]
+  verbs: [{{ if include "kuberay-operator.gateEnabled" (dict "root" . "gate" "GCSFaultToleranceEmbeddedStorage") }}create, get, patch, {{ end }}list, watch]
 - apiGroups: [batch]
   resources: [jobs]
   verbs: [create, delete, get, list, watch]

@@ -126,6 +126,8 @@ fn rights_that_only_a_setting_needs() {
             ALL,
         ),
         (&[r#"featureGates=[{"name":"AllBeta","enabled":false}]"#], &[], "gateway.networking.k8s.io", "gateways", ALL),
+        (&[], &[r#"featureGates=[{"name":"RayCronJob","enabled":true}]"#], "ray.io", "raycronjobs", "get list patch watch"),
+        (&[], &[r#"featureGates=[{"name":"RayCronJob","enabled":true}]"#], "ray.io", "raycronjobs/status", "patch"),
         (&[], &[r#"featureGates=[{"name":"RayClusterNetworkPolicy","enabled":true}]"#], "networking.k8s.io", "networkpolicies", ALL),
         (
             &[],
@@ -245,6 +247,20 @@ fn the_operator_asks_for_no_more_than_kuberays() {
     // A standing way to more rights than one's own.
     let all = rights(&everything, OPERATOR);
     assert!(!all.iter().any(|right| ["escalate", "bind", "impersonate"].contains(&right.verb.as_str())));
+}
+
+#[test]
+fn rights_that_a_gate_adds_to() {
+    let (cron, storage) =
+        (r#"featureGates=[{"name":"RayCronJob","enabled":true}]"#, r#"featureGates=[{"name":"AllAlpha","enabled":true}]"#);
+    for (values, group, resource, wanted) in [
+        (&[][..], "ray.io", "rayjobs", "delete get list patch watch"),
+        (&[cron], "ray.io", "rayjobs", "create delete get list patch watch"),
+        (&[], "", "persistentvolumeclaims", "list watch"),
+        (&[storage], "", "persistentvolumeclaims", "create get list patch watch"),
+    ] {
+        assert_eq!(verbs(values, OPERATOR, group, resource), wanted, "{values:?}");
+    }
 }
 
 /// Nobody can give away a right that they lack: what the operator puts into the autoscaler's Role it must have itself.
