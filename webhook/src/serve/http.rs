@@ -11,7 +11,7 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use bytes::{Bytes, BytesMut};
-use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode, Version};
 use http_body_util::BodyExt;
 use shared::features::FeatureGates;
@@ -140,7 +140,12 @@ impl App {
             Err(rejection) => {
                 self.metrics.rejected(rejection.reason());
                 tracing::warn!(path = endpoint.path(), reason = rejection.reason(), "request rejected");
-                sentence(rejection.status(), &rejection.to_string())
+                let mut response = sentence(rejection.status(), &rejection.to_string());
+                if matches!(rejection, Rejection::Busy) {
+                    // API servers repeat the request then.
+                    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+                }
+                response
             }
         };
         self.metrics.in_flight.dec();

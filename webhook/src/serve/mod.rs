@@ -5,6 +5,7 @@
 
 mod args;
 mod envelope;
+mod farewell;
 mod http;
 mod listener;
 pub mod logging;
