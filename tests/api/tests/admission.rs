@@ -395,3 +395,59 @@ fn admit_survives_a_clock_that_jumps() {
         running.abort();
     });
 }
+
+/// Answers each request on `listener` with the next of `answers`; `UID` in an answer stands for the review's uid. One connection for
+/// each request.
+async fn scripted(listener: tokio::net::TcpListener, resolver: std::sync::Arc<certs::Resolver>, answers: Vec<&'static str>) {
+    use tokio::io::AsyncReadExt;
+    let config = certs::server_config(resolver, &["http/1.1"]).expect("valid");
+    let acceptor = tokio_rustls::TlsAcceptor::from(std::sync::Arc::new(config));
+    for answer in answers {
+        let (socket, _) = listener.accept().await.expect("accepts");
+        let mut stream = acceptor.accept(socket).await.expect("a handshake");
+        let mut text = String::new();
+        let review: Value = loop {
+            let mut bytes = [0; 65536];
+            let length = stream.read(&mut bytes).await.expect("a request");
+            text.push_str(std::str::from_utf8(&bytes[..length]).expect("text"));
+            if let Some(review) = text.split_once("\r\n\r\n").and_then(|(_, body)| serde_json::from_str(body).ok()) {
+                break review;
+            }
+        };
+        let uid = review["request"]["uid"].as_str().expect("a uid");
+        stream.write_all(answer.replace("UID", uid).as_bytes()).await.expect("written");
+        stream.shutdown().await.expect("closed");
+    }
+}
+
+/// What the drain of the webhook relies on: an API server that is told "503, retry after a second" asks again.
+#[test]
+fn admit_is_repeated_by_the_api_server_after_a_last_word() {
+    with_namespace("admit-again", async |scene| {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback");
+        scene.register(listener.local_addr().expect("bound").port()).await;
+        let settings = certs::authority::Settings {
+            namespace: scene.namespace.clone(),
+            secret: SECRET.to_owned(),
+            hosts: certs::authority::service_hosts("kuberay-webhook", &scene.namespace),
+            webhook_configurations: vec![scene.namespace.clone()],
+            lifetimes: quick_settling(),
+        };
+        let resolver = certs::Resolver::new();
+        let (authority, status) =
+            certs::authority::Authority::new(scene.client.clone(), settings, resolver.clone(), certs::Clock::system());
+        let running = tokio::spawn(authority.run());
+        until("ready", async || status.borrow().problems(certs::Clock::system().now()).is_empty()).await;
+
+        const AWAY: &str = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+        const ADMIT: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\n\r\n\
+            {\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\"response\":{\"uid\":\"UID\",\"allowed\":true}}";
+        // Mutation is turned away once, validation twice.
+        let script = tokio::spawn(scripted(listener, resolver, vec![AWAY, ADMIT, AWAY, AWAY, ADMIT]));
+        let start = Instant::now();
+        scene.create(&raycluster("again", &["a"]), true).await.expect("admitted in the end");
+        assert!(start.elapsed() >= Duration::from_secs(3), "it waited as told: {:?}", start.elapsed());
+        script.await.expect("every answer was asked for");
+        running.abort();
+    });
+}
