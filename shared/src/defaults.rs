@@ -251,4 +251,5 @@ impl<'a> Place<'a> {
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value)] // tables read better without `&`
 mod tests;

@@ -2,6 +2,7 @@
 //!
 //! The object goes the way it goes in a cluster: schema defaults, mutation, schema, rules. CEL rules are evaluated by the
 //! webhook crate, not here: a denial that its header ascribes to the schema may go unnoticed by this test, never a wrong denial.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::needless_pass_by_value)] // helpers of tests
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! What must hold for every input: no panic, defaults that are filled in once and lose nothing, patches that say what was done.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::needless_pass_by_value)] // helpers of tests
 
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Map, Value, json};
@@ -184,7 +185,7 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
         Value::Object(map) => {
-            map.iter().for_each(|(key, value)| places(value, &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), found))
+            map.iter().for_each(|(key, value)| places(value, &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), found));
         }
         Value::Array(list) => list.iter().enumerate().for_each(|(index, value)| places(value, &format!("{at}/{index}"), found)),
         _ => {}

@@ -1,4 +1,5 @@
 //! Upstream's sample manifests are admitted, with every feature gate on: what KubeRay shows to its users is right.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::needless_pass_by_value)] // helpers of tests
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! What several integration tests need.
-#![allow(dead_code)] // each test is its own crate and uses a part
+#![allow(dead_code, clippy::expect_used)] // each test is its own crate and uses a part; helpers of tests are tests
 
 use std::path::{Path, PathBuf};
 

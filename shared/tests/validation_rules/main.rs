@@ -1,6 +1,7 @@
 //! Every rule, on both sides of its boundary: tables of objects with the errors and warnings they must get, exactly.
 //!
 //! [`every_rule_has_a_case`] proves that no rule is without a case.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::needless_pass_by_value)] // helpers of tests
 
 mod build;
 mod cluster;
