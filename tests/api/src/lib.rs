@@ -3,6 +3,7 @@
 //! The programs are those of the last `cargo build`; `make test-api` builds them first.
 
 pub mod chart;
+pub mod kuberay;
 pub mod modules;
 pub mod program;
 pub mod proxy;

@@ -89,8 +89,8 @@ async fn pods_satisfy_restricted() {
 #[tokio::test]
 async fn takeover_from_kuberay_and_back() {
     let site = site("takeover").await;
-    let kuberay = kuberay::chart();
-    let kuberay = kuberay.path().to_str().unwrap();
+    let chart = api_tests::kuberay::chart().unwrap();
+    let kuberay = chart.path().to_str().unwrap();
     let set = site.own_namespace_only();
     site.helm(&["upgrade", "--install", "kuberay-operator", kuberay], &["--set", "replicas=1", "--set", "watchNamespace={somewhere}"])
         .await
