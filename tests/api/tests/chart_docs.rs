@@ -41,7 +41,7 @@ async fn run_page(server: &Server, page: &str) {
 /// One test, because the pages speak of one release.
 #[tokio::test]
 async fn pages_do_what_they_say() {
-    let server = server_with(Wanted { fake_nodes: Some(FakeNodes::default()), ..Wanted::default() });
+    let server = server_with(Wanted { fake_nodes: Some(FakeNodes::default()) });
     run_page(server, "install.md").await;
 
     let kuberay = api_tests::kuberay::chart().unwrap();
