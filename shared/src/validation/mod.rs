@@ -265,11 +265,16 @@ pub fn validate(request: &Request<'_>) -> Report {
 }
 
 /// Judges an object that is already stored, as the operator meets it: the same rules, and those about the status (V-C-5,
-/// V-J-37). Reports on objects that are being deleted, too; whether the problem matters then is the caller's decision.
+/// V-J-37). Reports on objects that are being deleted, too; whether the problem matters then is the caller's decision. No advice.
 pub fn validate_stored(kind: Kind, object: &Value, features: &FeatureGates) -> Report {
-    let mut findings = examine(&Subject { stored: true, ..Subject::of(kind, object, *features) });
-    findings.report.warnings.clear();
-    findings.report
+    validate_stored_softened(kind, object, features, Softened::none())
+}
+
+/// [`validate_stored`] for an operator that is told, like the webhook, which rules only warn.
+pub fn validate_stored_softened(kind: Kind, object: &Value, features: &FeatureGates, softened: Softened) -> Report {
+    let mut report = finish(examine(&Subject { stored: true, ..Subject::of(kind, object, *features) }), softened);
+    report.warnings.clear();
+    report
 }
 
 fn finish(findings: Findings, softened: Softened) -> Report {

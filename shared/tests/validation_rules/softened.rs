@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use shared::validation::{ErrorType, Kind, RuleConfig, render};
+use shared::{
+    features::FeatureGates,
+    validation::{self, ErrorType, Kind, RuleConfig, render},
+};
 
 use crate::build::*;
 
@@ -25,6 +28,16 @@ fn the_submitter_config_of_sidecar_mode_can_be_let_through() {
     let softened = RuleConfig::parse("warnOnly: [{rules: [V-J-29]}]").unwrap().for_namespace("x", &BTreeMap::new());
     assert!(!case.report().allowed());
     assert!(case.report_softened(softened).allowed());
+}
+
+#[test]
+fn an_operator_can_be_as_lenient_as_the_webhook() {
+    let object = cluster_object(&json!({"workerGroupSpecs": [group("headgroup", &json!({}))]}));
+    let gates = FeatureGates::default();
+    let softened = RuleConfig::parse("warnOnly: [{rules: ['*']}]").unwrap().for_namespace("x", &BTreeMap::new());
+    assert!(!validation::validate_stored(Kind::RayCluster, &object, &gates).allowed());
+    let report = validation::validate_stored_softened(Kind::RayCluster, &object, &gates, softened);
+    assert!(report.allowed() && report.warnings.is_empty());
 }
 
 #[test]
