@@ -15,13 +15,23 @@ pub const POD_SELECTOR: &str = "ray.io/node-type in (head,worker,redis-cleanup)"
 
 /// Annotations that are kept.
 const KEPT_ANNOTATIONS: [&str; 2] = [annotation::UPGRADE_STRATEGY_RECREATE_HASH, annotation::KUBERAY_VERSION];
+/// Labels that are kept. Hardly any other is ever asked for, and they are most of what a Pod takes here.
+const KEPT_LABELS: [&str; 7] = [
+    label::CLUSTER,
+    label::NODE_TYPE,
+    label::GROUP,
+    label::SERVE,
+    label::WORKER_GROUP_REPLICA_INDEX,
+    label::WORKER_GROUP_REPLICA_NAME,
+    label::REPLICA_HOST_INDEX,
+];
 /// Conditions that say nothing as long as they are true.
 const QUIET_CONDITIONS: [&str; 4] = ["PodScheduled", "Initialized", "ContainersReady", "PodReadyToStartContainers"];
 
 /// A Pod, reduced.
 ///
-/// Of its labels only those of `ray.io/` and `app.kubernetes.io/` are kept, of its annotations the operator's version and the hash
-/// of upgrade strategy Recreate.
+/// Of its labels those are kept that say what the Pod is for, of its annotations the operator's version and the hash of upgrade
+/// strategy Recreate.
 #[derive(Resource, Deserialize, Clone, Debug, PartialEq)]
 #[resource(inherit = Pod)]
 pub struct PodView {
@@ -95,10 +105,10 @@ pub struct PodState {
     #[serde(deserialize_with = "telling_conditions")]
     pub conditions: Vec<PodCondition>,
     /// State of the containers.
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "list")]
     pub container_statuses: Vec<ContainerStatus>,
     /// State of the init containers.
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "list")]
     pub init_container_statuses: Vec<ContainerStatus>,
 }
 
@@ -233,7 +243,7 @@ impl Kept for PodView {
         trim::bookkeeping(&mut self.metadata);
         trim::retain_annotations(&mut self.metadata, |key| KEPT_ANNOTATIONS.contains(&key));
         if let Some(labels) = &mut self.metadata.labels {
-            labels.retain(|key, _| key.starts_with("ray.io/") || key.starts_with("app.kubernetes.io/"));
+            labels.retain(|key, _| KEPT_LABELS.contains(&key.as_str()));
         }
     }
 
@@ -271,12 +281,15 @@ fn first_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<str>, D:
 }
 
 fn telling_conditions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PodCondition>, D::Error> {
-    let mut conditions: Vec<PodCondition> = or_default(deserializer)?;
+    let mut conditions: Vec<PodCondition> = list(deserializer)?;
     conditions.retain(|condition| &*condition.status != "True" || !QUIET_CONDITIONS.contains(&&*condition.type_));
     conditions.shrink_to_fit();
     Ok(conditions)
 }
 
-fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+/// A list that may be `null`, without spare room.
+fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    let mut list = Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default();
+    list.shrink_to_fit();
+    Ok(list)
 }

@@ -1,12 +1,16 @@
 //! Drops the parts of metadata that nobody here reads: they are half of what a cache would hold.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use shared::labels::GROUP;
 
 /// Drops what the API server keeps for itself.
 pub(crate) fn bookkeeping(meta: &mut ObjectMeta) {
     meta.managed_fields = None;
     meta.self_link = None;
     meta.generate_name = None;
+    // Lists are read into vectors with room for four.
+    meta.owner_references.iter_mut().for_each(Vec::shrink_to_fit);
+    meta.finalizers.iter_mut().for_each(Vec::shrink_to_fit);
 }
 
 /// Keeps the annotations whose key passes.
@@ -16,6 +20,13 @@ pub(crate) fn retain_annotations(meta: &mut ObjectMeta, keep: impl Fn(&str) -> b
         if annotations.is_empty() {
             meta.annotations = None;
         }
+    }
+}
+
+/// Keeps the labels of `ray.io/`.
+pub(crate) fn retain_ray_labels(meta: &mut ObjectMeta) {
+    if let Some(labels) = &mut meta.labels {
+        labels.retain(|key, _| key.strip_prefix(GROUP).is_some_and(|rest| rest.starts_with('/')));
     }
 }
 

@@ -320,7 +320,7 @@ fn of_a_pod_only_what_is_used_is_kept() {
     });
     let mut pod: PodView = serde_json::from_str(&text.to_string()).unwrap();
     pod.trim();
-    assert_eq!(pod.metadata.labels.as_ref().unwrap().len(), 3);
+    assert_eq!(pod.metadata.labels.as_ref().unwrap().len(), 2);
     assert_eq!(pod.metadata.annotations.as_ref().unwrap().len(), 2);
     assert!(pod.metadata.managed_fields.is_none() && pod.metadata.generate_name.is_none());
     assert!(pod.is_head() && pod.is_ready() && !pod.is_terminating());

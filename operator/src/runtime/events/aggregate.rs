@@ -1,8 +1,11 @@
 //! What becomes of a stream of occurrences: which are joined, which are repeats, which are too many. No I/O; time is an argument.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher as _, RandomState},
+};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::{
     api::{core::v1::ObjectReference, events::v1::Event},
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
@@ -10,14 +13,16 @@ use k8s_openapi::{
 
 /// Longest note that the API server takes, in bytes.
 const MAX_NOTE: usize = 1024;
-/// A repeat within this time counts up the first event instead of making another.
-const SERIES_LIFETIME: SignedDuration = SignedDuration::from_mins(10);
-/// The count of repeats is written at most this often.
-const SERIES_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
-/// An object may have this many events at once, and then one more each [`REFILL`].
-const BURST: f64 = 25.0;
-/// Time after which an object may have one more event.
-const REFILL: SignedDuration = SignedDuration::from_secs(30);
+/// Seconds within which a repeat counts up the first event instead of making another.
+const SERIES_LIFETIME: i64 = 600;
+/// The count of repeats is written at most once in so many seconds.
+const SERIES_INTERVAL: i64 = 60;
+/// An object may have this many events at once, and then one more each [`REFILL`] seconds.
+const BURST: f32 = 25.0;
+/// Seconds after which an object may have one more event.
+const REFILL: i64 = 30;
+/// Seconds after which an object has its full allowance again, whatever it has used.
+const ALLOWANCE_LIFETIME: i64 = 750;
 
 /// Whether somebody may have to look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,17 +96,21 @@ struct Pending {
     alike: bool,
 }
 
+/// An event that was written. There is one for nearly everything that has happened in the last minutes, so it holds no text.
 struct Series {
-    namespace: String,
-    name: String,
+    serial: u64,
     count: i32,
-    last_seen: Timestamp,
-    last_written: Timestamp,
+    /// Seconds since 1970.
+    last_seen: i64,
+    /// Seconds since 1970.
+    last_written: i64,
 }
 
+/// How many events an object may still have.
 struct Allowance {
-    left: f64,
-    at: Timestamp,
+    left: f32,
+    /// Seconds since 1970.
+    at: i64,
 }
 
 pub(super) struct Aggregator {
@@ -109,13 +118,17 @@ pub(super) struct Aggregator {
     /// Makes names unique: random at start, then counting.
     serial: u64,
     pending: Vec<Pending>,
-    series: HashMap<(Kin, String), Series>,
-    allowances: HashMap<String, Allowance>,
+    /// By a fingerprint of everything that makes two events the same, note included.
+    series: HashMap<u64, Series>,
+    /// By a fingerprint of the object's uid.
+    allowances: HashMap<u64, Allowance>,
+    fingerprints: RandomState,
 }
 
 impl Aggregator {
     pub(super) fn new(instance: String, serial: u64) -> Self {
-        Self { instance, serial, pending: Vec::new(), series: HashMap::new(), allowances: HashMap::new() }
+        let (series, allowances) = (HashMap::new(), HashMap::new());
+        Self { instance, serial, pending: Vec::new(), series, allowances, fingerprints: RandomState::new() }
     }
 
     /// Takes in an occurrence. Nothing is written before the next flush.
@@ -138,47 +151,43 @@ impl Aggregator {
 
     /// Decides what is written of all that was taken in since the last flush.
     pub(super) fn flush(&mut self, now: Timestamp) -> Flushed {
-        self.expire(now);
+        let second = now.as_second();
+        self.expire(second);
         let mut flushed = Flushed::default();
         for pending in std::mem::take(&mut self.pending) {
             flushed.merged += pending.more;
             let note = note(&pending);
-            let key = (pending.kin.clone(), note.clone());
+            let key = self.fingerprints.hash_one((&pending.kin, &note));
             if let Some(series) = self.series.get_mut(&key) {
                 series.count = series.count.saturating_add(1);
-                series.last_seen = now;
-                if now.duration_since(series.last_written) >= SERIES_INTERVAL {
-                    series.last_written = now;
-                    let (namespace, name) = (series.namespace.clone(), series.name.clone());
+                series.last_seen = second;
+                if second - series.last_written >= SERIES_INTERVAL {
+                    series.last_written = second;
+                    let (namespace, name) = address(&pending.first.regarding, series.serial);
                     flushed.writes.push(Write::Series { namespace, name, count: series.count, last: MicroTime(now) });
                 } else {
                     flushed.merged += 1;
                 }
                 continue;
             }
-            if !self.allows(&pending.kin.uid, now) {
+            if !self.allows(&pending.kin.uid, second) {
                 flushed.dropped += 1;
                 continue;
             }
-            let event = self.event(pending.first, note, now);
-            let series = Series {
-                namespace: event.metadata.namespace.clone().unwrap_or_default(),
-                name: event.metadata.name.clone().unwrap_or_default(),
-                count: 1,
-                last_seen: now,
-                last_written: now,
-            };
-            self.series.insert(key, series);
-            flushed.writes.push(Write::Create(Box::new(event)));
+            self.serial = self.serial.wrapping_add(1);
+            self.series.insert(key, Series { serial: self.serial, count: 1, last_seen: second, last_written: second });
+            flushed.writes.push(Write::Create(Box::new(self.event(pending.first, note, now))));
         }
         flushed
     }
 
-    fn allows(&mut self, uid: &str, now: Timestamp) -> bool {
-        let allowance = self.allowances.entry(uid.to_owned()).or_insert(Allowance { left: BURST, at: now });
-        let gained = now.duration_since(allowance.at).as_secs_f64() / REFILL.as_secs_f64();
-        allowance.left = (allowance.left + gained.max(0.0)).min(BURST);
-        allowance.at = now;
+    fn allows(&mut self, uid: &str, second: i64) -> bool {
+        let key = self.fingerprints.hash_one(uid);
+        let allowance = self.allowances.entry(key).or_insert(Allowance { left: BURST, at: second });
+        #[allow(clippy::cast_precision_loss)] // a few minutes
+        let gained = (second - allowance.at).max(0) as f32 / REFILL as f32;
+        allowance.left = (allowance.left + gained).min(BURST);
+        allowance.at = second;
         let allowed = allowance.left >= 1.0;
         if allowed {
             allowance.left -= 1.0;
@@ -187,21 +196,15 @@ impl Aggregator {
     }
 
     /// Forgets what can no longer matter.
-    fn expire(&mut self, now: Timestamp) {
-        self.series.retain(|_, series| now.duration_since(series.last_seen) < SERIES_LIFETIME);
-        let full = REFILL * i32::from(BURST as u8);
-        self.allowances.retain(|_, allowance| now.duration_since(allowance.at) < full);
+    fn expire(&mut self, second: i64) {
+        self.series.retain(|_, series| second - series.last_seen < SERIES_LIFETIME);
+        self.allowances.retain(|_, allowance| second - allowance.at < ALLOWANCE_LIFETIME);
     }
 
-    fn event(&mut self, occurrence: Occurrence, note: String, now: Timestamp) -> Event {
-        self.serial = self.serial.wrapping_add(1);
-        let object = occurrence.regarding.name.as_deref().unwrap_or_default();
+    fn event(&self, occurrence: Occurrence, note: String, now: Timestamp) -> Event {
+        let (namespace, name) = address(&occurrence.regarding, self.serial);
         Event {
-            metadata: ObjectMeta {
-                name: Some(format!("{object}.{:016x}", self.serial)),
-                namespace: occurrence.regarding.namespace.clone(),
-                ..ObjectMeta::default()
-            },
+            metadata: ObjectMeta { name: Some(name), namespace: Some(namespace), ..ObjectMeta::default() },
             event_time: Some(MicroTime(now)),
             type_: Some(if occurrence.severity == Severity::Normal { "Normal" } else { "Warning" }.to_owned()),
             reason: Some(occurrence.reason),
@@ -213,6 +216,12 @@ impl Aggregator {
             ..Event::default()
         }
     }
+}
+
+/// Namespace and name of an event about an object.
+fn address(regarding: &ObjectReference, serial: u64) -> (String, String) {
+    let object = regarding.name.as_deref().unwrap_or_default();
+    (regarding.namespace.clone().unwrap_or_default(), format!("{object}.{serial:016x}"))
 }
 
 fn note(pending: &Pending) -> String {

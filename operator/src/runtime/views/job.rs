@@ -14,7 +14,7 @@ pub const JOB_SELECTOR: &str = "app.kubernetes.io/created-by=kuberay-operator";
 #[derive(Resource, Deserialize, Clone, Debug)]
 #[resource(inherit = Job)]
 pub struct JobView {
-    /// Names, labels, owners. No annotations.
+    /// Names, owners, labels of `ray.io/`. No annotations.
     pub metadata: ObjectMeta,
     /// What is kept of the spec.
     #[serde(default)]
@@ -79,6 +79,7 @@ impl JobView {
 impl Kept for JobView {
     fn trim(&mut self) {
         trim::bookkeeping(&mut self.metadata);
+        trim::retain_ray_labels(&mut self.metadata);
         self.metadata.annotations = None;
     }
 

@@ -10,7 +10,7 @@ use crate::runtime::{cache::Kept, trim};
 
 /// An object of kind `K` without anything but its name, labels and owners.
 pub struct Meta<K> {
-    /// Names, labels, owners. No annotations.
+    /// Names, owners, labels of `ray.io/`. No annotations.
     pub metadata: ObjectMeta,
     kind: PhantomData<fn() -> K>,
 }
@@ -70,6 +70,7 @@ impl<K: Resource<DynamicType = ()>> Resource for Meta<K> {
 impl<K: Resource<DynamicType = ()> + 'static> Kept for Meta<K> {
     fn trim(&mut self) {
         trim::bookkeeping(&mut self.metadata);
+        trim::retain_ray_labels(&mut self.metadata);
         self.metadata.annotations = None;
     }
 

@@ -13,7 +13,7 @@ use crate::runtime::{cache::Kept, trim};
 #[derive(Resource, Deserialize, Clone, Debug)]
 #[resource(inherit = Service)]
 pub struct ServiceView {
-    /// Names, labels, owners. No annotations.
+    /// Names, owners, labels of `ray.io/`. No annotations.
     pub metadata: ObjectMeta,
     /// Type, address and ports.
     #[serde(default)]
@@ -51,6 +51,7 @@ pub struct ServicePort {
 impl Kept for ServiceView {
     fn trim(&mut self) {
         trim::bookkeeping(&mut self.metadata);
+        trim::retain_ray_labels(&mut self.metadata);
         self.metadata.annotations = None;
     }
 
