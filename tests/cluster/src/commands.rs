@@ -23,6 +23,8 @@ pub(crate) enum Which {
     Webhook,
     /// Ray from PyPI on a small Debian
     Ray,
+    /// Redis of Debian
+    Redis,
     /// the program that holds a Pod's namespaces
     Pause,
 }
@@ -124,6 +126,7 @@ async fn make_image(which: Which) -> Result<PathBuf> {
         Which::Operator => image::program(Program::Operator, &progress).await,
         Which::Webhook => image::program(Program::Webhook, &progress).await,
         Which::Ray => image::ray(&cache, &progress).await,
+        Which::Redis => image::redis(&cache, &progress).await,
         Which::Pause => image::pause(&cache, &progress).await,
     }
 }

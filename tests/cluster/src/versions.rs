@@ -14,5 +14,7 @@ pub const KUBECTL_WHEEL: &str = "2.2.2";
 pub const RAY: &str = "2.56.0";
 /// The pause program of `build/pause`, counted by us.
 pub const PAUSE: &str = "1";
+/// Redis that the Debian release below has, first two numbers.
+pub const REDIS: &str = "7.0";
 /// Debian release under the test images.
 pub const DEBIAN: &str = "bookworm";

@@ -1,4 +1,7 @@
 //! The images of our two programs: one static binary each on an empty file system, as user 65532.
+//!
+//! For work on the programs there are images of the debug build, too, which takes seconds where the static release build takes minutes.
+//! Their binaries load libraries, so those of this machine are in the image.
 
 use std::{
     fs,
@@ -51,33 +54,59 @@ impl Program {
 /// # Errors
 /// When the build fails or the archive cannot be written.
 pub async fn program(program: Program, progress: &Progress) -> Result<PathBuf> {
-    let workspace = workspace()?;
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo
-        .current_dir(&workspace)
-        // Without `--target` these flags would reach build scripts and macros as well, which cannot be static.
-        .env("RUSTFLAGS", "-C target-feature=+crt-static")
-        .args([
-            "build",
-            "--quiet",
-            "--release",
-            "--locked",
-            "--target",
-            &target,
-            // Both at once: alone, each would build their dependencies with other features.
-            "--package=operator",
-            "--package=webhook",
-            "--bin=kuberay-operator",
-            "--bin=kuberay-webhook",
-        ]);
+    let mut cargo = cargo()?;
+    // Without `--target` these flags would reach build scripts and macros as well, which cannot be static.
+    cargo.env("RUSTFLAGS", "-C target-feature=+crt-static").args(["--release", "--locked", "--target", &target]);
     progress.step("building both programs", process::run(&mut cargo)).await?;
-    let target_dir = target_dir(&workspace);
-    let images = target_dir.join("images");
-    fs::create_dir_all(&images).with_context(|| format!("creating {}", images.display()))?;
-    let archive = images.join(format!("{}-{}.tar", program.name(), env!("CARGO_PKG_VERSION")));
-    package(program, &target_dir.join(target).join("release").join(program.name()), &archive)?;
+    let archive = archive(program, "")?;
+    package(program, &target_dir()?.join(target).join("release").join(program.name()), &archive)?;
     Ok(archive)
+}
+
+/// Builds the program in debug mode and packs it with the libraries that it loads, under the same name as [`program`]; gives the
+/// archive's path, `target/images/NAME-VERSION-debug.tar`.
+///
+/// # Errors
+/// When the build fails, `ldd` or `strip` is missing, or the archive cannot be written.
+pub async fn debug_program(program: Program, progress: &Progress) -> Result<PathBuf> {
+    progress.step("building both programs in debug mode", process::run(&mut cargo()?)).await?;
+    let binary = target_dir()?.join("debug").join(program.name());
+    let archive = archive(program, "-debug")?;
+    // Nine tenths of a debug build is what a debugger reads.
+    let stripped = archive.with_extension("bin");
+    process::run(Command::new("strip").arg("-o").arg(&stripped).arg(&binary)).await?;
+    let linked = process::run(Command::new("ldd").arg(&stripped)).await?;
+    let mut extra = Vec::new();
+    for library in libraries(&linked) {
+        let contents = fs::read(&library).with_context(|| format!("reading {library}"))?;
+        extra.push(Entry { path: library.trim_start_matches('/').to_owned(), mode: 0o755, owner: 0, contents: Some(contents) });
+    }
+    let contents = fs::read(&stripped).with_context(|| format!("reading {}", stripped.display()))?;
+    write(program, contents, extra, &archive)?;
+    fs::remove_file(&stripped).with_context(|| format!("removing {}", stripped.display()))?;
+    Ok(archive)
+}
+
+/// A build of both programs at once: alone, each would build their dependencies with other features.
+fn cargo() -> Result<Command> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(workspace()?);
+    cargo.args(["build", "--quiet", "--package=operator", "--package=webhook", "--bin=kuberay-operator", "--bin=kuberay-webhook"]);
+    Ok(cargo)
+}
+
+/// Where an image's archive goes.
+fn archive(program: Program, suffix: &str) -> Result<PathBuf> {
+    let images = target_dir()?.join("images");
+    fs::create_dir_all(&images).with_context(|| format!("creating {}", images.display()))?;
+    Ok(images.join(format!("{}-{}{suffix}.tar", program.name(), env!("CARGO_PKG_VERSION"))))
+}
+
+/// The files that `ldd` names: behind an arrow, or alone where the linker itself is meant.
+pub(super) fn libraries(linked: &str) -> Vec<String> {
+    let paths = linked.lines().filter(|line| !line.ends_with(':'));
+    paths.filter_map(|line| line.split_ascii_whitespace().find(|word| word.starts_with('/'))).map(str::to_owned).collect()
 }
 
 /// Packs a binary that was built already.
@@ -89,12 +118,17 @@ pub fn package(program: Program, binary: &Path, archive: &Path) -> Result<()> {
     if asks_for_an_interpreter(&contents) {
         anyhow::bail!("{} is not static: an image without a file system cannot run it", binary.display());
     }
-    let folder = |path: &str, mode, owner| Entry { path: path.to_owned(), mode, owner, contents: None };
-    let entries = vec![
+    write(program, contents, Vec::new(), archive)
+}
+
+/// Writes the image of a program with further files.
+fn write(program: Program, contents: Vec<u8>, extra: Vec<Entry>, archive: &Path) -> Result<()> {
+    let mut entries = vec![
         // A place for those who mount a Secret or ask for a temporary file; read-only roots mount over it.
-        folder("tmp", 0o1777, 0),
+        Entry { path: "tmp".to_owned(), mode: 0o1777, owner: 0, contents: None },
         Entry { path: program.path().to_owned(), mode: 0o755, owner: 0, contents: Some(contents) },
     ];
+    entries.extend(extra);
     let config = Config {
         user: format!("{USER}:{USER}"),
         entrypoint: vec![format!("/{}", program.path())],
@@ -125,8 +159,8 @@ fn workspace() -> Result<PathBuf> {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_owned).context("this crate is two folders below the workspace")
 }
 
-fn target_dir(workspace: &Path) -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from)
+fn target_dir() -> Result<PathBuf> {
+    Ok(std::env::var_os("CARGO_TARGET_DIR").map_or(workspace()?.join("target"), PathBuf::from))
 }
 
 #[cfg(test)]
@@ -143,6 +177,13 @@ mod tests {
         let script = dir.path().join("static");
         fs::write(&script, b"\x7fELF but nothing more").unwrap();
         package(Program::Webhook, &script, &dir.path().join("y.tar")).unwrap();
+    }
+
+    #[test]
+    fn libraries_are_what_ldd_names() {
+        let linked = "/usr/bin/a:\n\tlinux-vdso.so.1 (0x7ff)\n\tlibm.so.6 => /lib/x/libm.so.6 (0x7f0)\n\t/lib64/ld.so.2 (0x7f1)\n/bin/sh:\n\t\
+                      libc.so.6 => /lib/x/libc.so.6 (0x7f2)\n";
+        assert_eq!(libraries(linked), ["/lib/x/libm.so.6", "/lib64/ld.so.2", "/lib/x/libc.so.6"]);
     }
 
     #[test]

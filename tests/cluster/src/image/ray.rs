@@ -12,11 +12,10 @@ use std::{
 use anyhow::{Context, Result};
 use tokio::process::Command;
 
-use super::{Config, Image, Layer};
+use super::{Config, Image, Layer, debian};
 use crate::{
     cache::{Cache, Key},
-    fetch::{Tool, ensure_tools},
-    platform, process,
+    process,
     progress::Progress,
     versions,
 };
@@ -24,7 +23,6 @@ use crate::{
 /// Its name, the one that Ray's manifests use.
 pub const RAY_IMAGE: &str = "docker.io/rayproject/ray:2.56.0";
 
-const TOOLS: &[Tool] = &[("debootstrap", "debootstrap"), ("unshare", "util-linux"), ("tar", "tar"), ("sha256sum", "coreutils")];
 /// Debian packages of the image. `wget` is what KubeRay's probes call.
 const PACKAGES: &str = "python3,python3-pip,wget,ca-certificates,procps,curl";
 /// Python of that Debian release.
@@ -38,31 +36,26 @@ const OWNER: (u32, u32) = (1000, 100);
 /// Where this is not Linux as root, or a download or an installation fails.
 pub async fn ray(cache: &Cache, progress: &Progress) -> Result<PathBuf> {
     let make = |to: PathBuf| async move {
-        platform::require_linux_root()?;
-        ensure_tools(TOOLS, cache, progress).await?;
-        // A fixed name, so that what a killed run left is found and removed.
-        let work = to.with_file_name(".work");
-        crate::cache::remove(&work)?;
-        fs::create_dir_all(&work).context("creating a work folder")?;
-        let result = build(&work, &to, progress).await;
-        crate::cache::remove(&work)?;
-        result
+        debian::in_work_folder(&to, cache, progress, |work| {
+            let to = &to;
+            async move { build(&work, to, progress).await }
+        })
+        .await
     };
     cache.entry(&Key::new("ray", versions::RAY), "image.tar", progress, make).await
 }
 
 async fn build(work: &Path, to: &Path, progress: &Progress) -> Result<()> {
     let (root, wheels) = (work.join("root"), work.join("root/wheels"));
-    progress.step("installing a small Debian for the Ray image", debootstrap(&root)).await?;
+    progress.step("installing a small Debian for the Ray image", debian::install(&root, PACKAGES)).await?;
     progress.step(&format!("downloading Ray {}", versions::RAY), download(&wheels)).await?;
     progress.step("installing Ray into the image", install(&root)).await?;
     lay_out(&root)?;
     let (layer, sha256) = progress.step("packing the Ray image", pack(work, &root)).await?;
-    let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
     let config = Config {
         user: format!("{}:{}", OWNER.0, OWNER.1),
         command: vec!["/bin/bash".to_owned()],
-        environment: [format!("PATH={path}"), "HOME=/home/ray".to_owned(), "LANG=C.UTF-8".to_owned()].to_vec(),
+        environment: [format!("PATH={}", debian::PATH), "HOME=/home/ray".to_owned(), "LANG=C.UTF-8".to_owned()].to_vec(),
         directory: "/home/ray".to_owned(),
         ..Config::default()
     };
@@ -70,18 +63,6 @@ async fn build(work: &Path, to: &Path, progress: &Progress) -> Result<()> {
     let to = to.to_owned();
     let write = async move { tokio::task::spawn_blocking(move || image.write(&to)).await? };
     progress.step("writing the Ray image", write).await
-}
-
-/// In namespaces of its own, so that nothing of debootstrap stays behind when it is interrupted: no mount, no process.
-async fn debootstrap(root: &Path) -> Result<()> {
-    let mut command = Command::new("unshare");
-    command
-        .args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--", "debootstrap", "--variant=minbase"])
-        .arg(format!("--include={PACKAGES}"))
-        .arg(versions::DEBIAN)
-        .arg(root);
-    process::run(&mut command).await?;
-    Ok(())
 }
 
 async fn download(wheels: &Path) -> Result<()> {
@@ -100,10 +81,9 @@ async fn download(wheels: &Path) -> Result<()> {
 
 /// `/usr/local/bin` is on the path of login shells, which is how Ray containers start; a virtual environment would not be.
 async fn install(root: &Path) -> Result<()> {
-    let mut command = Command::new("chroot");
-    command.arg(root).args(["/usr/bin/python3", "-m", "pip", "install", "--quiet", "--no-index", "--find-links=/wheels"]);
+    let mut command = debian::command(root, "/usr/bin/python3");
+    command.args(["-m", "pip", "install", "--quiet", "--no-index", "--find-links=/wheels"]);
     command.args(["--break-system-packages", "--no-cache-dir", "--root-user-action=ignore"]).arg(requirement());
-    command.env_clear().env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin").env("LANG", "C.UTF-8");
     process::run(&mut command).await?;
     Ok(())
 }
@@ -135,11 +115,10 @@ fn lay_out(root: &Path) -> Result<()> {
 async fn pack(work: &Path, root: &Path) -> Result<(PathBuf, String)> {
     let layer = work.join("layer.tar");
     let mut tar = Command::new("tar");
-    tar.args(["--create", "--sort=name", "--mtime=@0", "--numeric-owner", "--exclude=./dev/*", "--exclude=./proc/*", "--exclude=./sys/*"]);
+    tar.args(debian::TAR).args(["--exclude=./dev/*", "--exclude=./proc/*", "--exclude=./sys/*"]);
     tar.arg("--file").arg(&layer).arg("--directory").arg(root).arg(".");
     process::run(&mut tar).await?;
-    let sum = process::run(Command::new("sha256sum").arg(&layer)).await?;
-    let sum = sum.split_ascii_whitespace().next().context("sha256sum printed nothing")?.to_owned();
+    let sum = debian::sha256(&layer).await?;
     fs::remove_dir_all(root).context("removing the image's work folder")?;
     Ok((layer, sum))
 }
