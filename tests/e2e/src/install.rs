@@ -1,28 +1,65 @@
 //! The node with both images, and the chart on it.
 
-use anyhow::Result;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
 use testcluster::{
     image::{self, Program},
     node::{self, Node},
+    process,
     progress::Progress,
 };
+use tokio::process::Command;
 
 use crate::show::Shell;
+
+/// Environment variable that takes the programs' debug build: for work on them, since a release build of both takes minutes.
+pub const DEBUG_VARIABLE: &str = "KUBERAY_E2E_DEBUG";
 
 /// Builds the images and brings a node up that has them, and Ray.
 ///
 /// # Errors
 /// When a build fails or the node does not come up.
 pub async fn node(progress: &Progress) -> Result<Node> {
-    let operator = image::program(Program::Operator, progress).await?;
-    let webhook = image::program(Program::Webhook, progress).await?;
-    let options = node::Options { progress: progress.clone(), images: vec![operator.clone(), webhook.clone()], ..node::Options::default() };
-    let node = node::up(options).await?;
-    // A node that was up already has the images of an earlier build.
-    for archive in [&operator, &webhook] {
-        progress.step("loading an image", node.load_image(archive)).await?;
-    }
+    let operator = archive(Program::Operator, progress).await?;
+    let webhook = archive(Program::Webhook, progress).await?;
+    let node = node::up(node::Options { progress: progress.clone(), ..node::Options::default() }).await?;
+    load(&node, Program::Operator, &operator, progress).await?;
+    load(&node, Program::Webhook, &webhook, progress).await?;
     Ok(node)
+}
+
+async fn archive(program: Program, progress: &Progress) -> Result<PathBuf> {
+    if std::env::var_os(DEBUG_VARIABLE).is_some() {
+        image::debug_program(program, progress).await
+    } else {
+        image::program(program, progress).await
+    }
+}
+
+/// Loads an image, unless the node has it already. A node that was up may run an earlier build under the same name: it is restarted.
+async fn load(node: &Node, program: Program, archive: &Path, progress: &Progress) -> Result<()> {
+    let mark = node.dir().join(format!("{}.loaded", program.name()));
+    let sum = process::run(Command::new("sha256sum").arg(archive)).await?;
+    let earlier = std::fs::read_to_string(&mark).ok();
+    if earlier.as_deref() == Some(&*sum) {
+        return Ok(());
+    }
+    progress.step("loading an image", node.load_image(archive)).await?;
+    if earlier.is_some() {
+        // Fails where the chart is not installed, and then nothing runs.
+        let _ = process::run(node.kubectl().args(["rollout", "restart", "deployment", deployment(program)])).await;
+    }
+    std::fs::write(&mark, sum).context("noting which image was loaded")
+}
+
+/// Name of the Deployment in the chart, and of its Pods' label.
+fn deployment(program: Program) -> &'static str {
+    match program {
+        Program::Operator => "kuberay-operator",
+        Program::Webhook => "kuberay-operator-webhook",
+    }
 }
 
 /// Installs the chart as the guide does, and waits for both programs.
@@ -37,6 +74,9 @@ pub async fn chart(shell: &Shell) -> Result<()> {
         )
         .await?;
     shell.run("kubectl rollout status deployment/kuberay-operator deployment/kuberay-operator-webhook --timeout=120s").await?;
+    // Ready Pods are one thing, and the node's rules for their Service another.
+    let question = "kubectl apply --dry-run=server -f examples/rayjob-sidecar-restart.yaml";
+    shell.wait_for("the webhook answering", Duration::from_secs(60), question, |text| text.contains("server dry run")).await?;
     Ok(())
 }
 
@@ -50,7 +90,7 @@ pub async fn remove_chart(shell: &Shell) -> Result<()> {
     shell
         .wait_for(
             "the last Pods going",
-            std::time::Duration::from_secs(60),
+            Duration::from_secs(60),
             "kubectl get pods,jobs,services,configmaps,secrets -n default --no-headers -o name",
             |names| names.lines().all(|name| matches!(name, "service/kubernetes" | "configmap/kube-root-ca.crt")),
         )
