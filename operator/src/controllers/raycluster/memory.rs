@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::notes::Note;
 use super::plan::Verdict;
+use super::plan::names::UsedNames;
 use super::pods::{ClusterPod, Trouble};
 
 /// First and longest delay of a retry. Doubles each time.
@@ -33,6 +34,8 @@ pub struct ClusterMemory {
     pub head: GroupMemory,
     /// The worker groups by name.
     pub groups: BTreeMap<String, Box<GroupMemory>>,
+    /// Names that new Pods cannot have.
+    pub names: UsedNames,
     /// What was said in events.
     pub told: Told,
     /// What the rules said, with the version of the object that they were asked about.
@@ -50,14 +53,13 @@ impl ClusterMemory {
     }
 
     /// Drops what is known of groups and Pods that no longer exist.
-    pub fn forget_gone(&mut self, groups: &[&str], pods: &[ClusterPod], epoch: i64) {
+    pub fn forget_gone(&mut self, groups: &[&str], pods: &[ClusterPod]) {
         self.groups.retain(|name, _| groups.contains(&name.as_str()));
         let uids: BTreeSet<&str> = pods.iter().map(ClusterPod::uid).collect();
         let replicas: BTreeSet<&str> = pods.iter().map(ClusterPod::replica_name).collect();
         for group in self.groups.values_mut().map(|group| &mut **group).chain([&mut self.head]) {
             group.crashes.release.retain(|uid, _| uids.contains(uid.as_str()));
             group.hosts.retain(|replica, _| replicas.contains(replica.as_str()));
-            group.used.retain(|(of, _)| *of == epoch);
             group.uncertain.retain(|name| !pods.iter().any(|pod| pod.name() == name));
         }
     }
@@ -115,8 +117,6 @@ pub struct GroupMemory {
     pub refusal: Option<Refusal>,
     /// Names of Pods that were to be made and of which nobody knows whether they were: they are tried first.
     pub uncertain: Vec<String>,
-    /// Names given to Pods, with the [epoch](super::plan::names::epoch) in which they were drawn.
-    pub used: Vec<(i64, String)>,
     /// Hosts that each multi-host replica has had, so that one that died is told from one that was never made.
     pub hosts: HashMap<String, BTreeSet<i32>>,
 }
@@ -129,13 +129,8 @@ impl GroupMemory {
 
     /// Whether there is nothing that matters later.
     fn is_blank(&self) -> bool {
-        let Self { crashes, refusal, uncertain, used, hosts } = self;
-        crashes.wave_release.is_none() && refusal.is_none() && uncertain.is_empty() && used.is_empty() && hosts.is_empty()
-    }
-
-    /// Whether a name was given to a Pod not long ago.
-    pub fn has_used(&self, name: &str) -> bool {
-        self.used.iter().any(|(_, used)| used == name)
+        let Self { crashes, refusal, uncertain, hosts } = self;
+        crashes.wave_release.is_none() && refusal.is_none() && uncertain.is_empty() && hosts.is_empty()
     }
 }
 

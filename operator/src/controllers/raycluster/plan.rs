@@ -11,6 +11,7 @@ pub mod teardown;
 mod tests;
 mod workers;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -25,7 +26,7 @@ pub use teardown::{CleanupJob, FinalizerStep};
 
 use self::group::{GroupPlan, GroupView};
 use self::teardown::Teardown;
-use super::memory::ClusterMemory;
+use super::memory::{ClusterMemory, GroupMemory};
 use super::notes::Note;
 use super::pods::{ClusterPod, Role};
 use super::status::condition;
@@ -205,7 +206,8 @@ pub struct NewWorker {
 pub fn plan(observed: &Observed, memory: &mut ClusterMemory, settings: &Settings, now: Timestamp) -> Plan {
     let cluster = &*observed.cluster;
     let groups: Vec<&str> = cluster.spec.worker_groups().iter().map(|group| group.group_name.as_str()).collect();
-    memory.forget_gone(&groups, &observed.pods, names::epoch(now));
+    memory.forget_gone(&groups, &observed.pods);
+    memory.names.turn_to(now);
     if cluster.metadata.deletion_timestamp.is_some() {
         return deletion(observed, settings, now);
     }
@@ -334,10 +336,15 @@ fn upgrade(cluster: &RayCluster, pods: &[ClusterPod]) -> Upgrade {
     }
 }
 
+/// The borrow of one field of the memory, next to others.
+fn group_memory<'a>(groups: &'a mut BTreeMap<String, Box<GroupMemory>>, name: &str) -> &'a mut GroupMemory {
+    groups.entry(name.to_owned()).or_default()
+}
+
 fn plan_pods(plan: &mut Plan, observed: &Observed, memory: &mut ClusterMemory, settings: &Settings, now: Timestamp) {
     let cluster = &*observed.cluster;
     let provisioned = condition::holds(cluster.status.as_ref(), condition::PROVISIONED);
-    let head = head::plan(cluster, &observed.pods, provisioned, &mut memory.head, settings, now);
+    let head = head::plan(cluster, &observed.pods, provisioned, &memory.names, &mut memory.head, settings, now);
     plan.take(&head.group);
     plan.pods.create_head = head.create;
     if head.group.healthy {
@@ -352,9 +359,10 @@ fn plan_pods(plan: &mut Plan, observed: &Observed, memory: &mut ClusterMemory, s
             pods: &observed.pods,
             chooses_victims: !cluster.spec.autoscaling() || settings.switches.random_pod_delete,
             indexing,
+            used: &memory.names,
             now,
         };
-        let known = memory.group(&group.group_name);
+        let known = group_memory(&mut memory.groups, &group.group_name);
         let group_plan = if indexing && hosts_per_replica(group) > 1 { multihost::plan(&view, known) } else { workers::plan(&view, known) };
         if group_plan.healthy {
             known.crashes.recovered();

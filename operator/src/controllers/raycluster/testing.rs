@@ -238,6 +238,10 @@ impl World {
         for batch in &plan.pods.create_workers {
             let group = self.cluster.spec.worker_groups()[batch.group].group_name.clone();
             for worker in &batch.workers {
+                if self.deleted.contains(&worker.name) {
+                    self.memory.names.add(&worker.name);
+                    continue;
+                }
                 let mut pod = P::worker(&worker.name, &group);
                 if let Some(replica) = &worker.replica {
                     pod = pod.index(replica.index);
@@ -252,7 +256,9 @@ impl World {
                 }
                 let memory = self.memory.group(&group);
                 memory.refusal = None;
-                memory.used.push((super::plan::names::epoch(self.now), worker.name.clone()));
+                if let Some(replica) = worker.replica.as_ref().filter(|replica| !replica.name.is_empty()) {
+                    memory.hosts.entry(replica.name.clone()).or_default().insert(replica.host_index);
+                }
                 self.made.push(worker.name.clone());
             }
         }

@@ -92,6 +92,11 @@ impl<T: Kept> Cache<T> {
         self.state().observe(object)
     }
 
+    /// Whether an object of this name was known and is gone since a moment ago: whoever wants a fresh name takes another.
+    pub fn is_gone_lately(&self, namespace: &str, name: &str) -> bool {
+        self.state().is_gone_lately(&ObjectKey::new(namespace, name))
+    }
+
     /// Takes in that an object is gone, as an own delete found out.
     pub fn forget(&self, namespace: &str, name: &str, uid: &str) {
         self.state().forget(&ObjectKey::new(namespace, name), uid);

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
-    hash::{BuildHasher as _, RandomState},
+    hash::{BuildHasher as _, Hash, RandomState},
     sync::Arc,
 };
 
@@ -73,9 +73,10 @@ pub(in crate::runtime) struct ListEnd<T> {
     pub(in crate::runtime) doubtful: Vec<Arc<T>>,
 }
 
-/// How many deletions are remembered. Only those of the last moments matter: an own create whose answer arrives after the watch
-/// has told of the object's deletion.
-const TOMBSTONES: usize = 4096;
+/// How many uids and names of objects that are gone are remembered. Only those of the last moments matter: uids because the answer to
+/// an own create may arrive after the watch has told of the object's deletion, names because a new object should not be taken for one
+/// that is gone.
+const TOMBSTONES: usize = 8192;
 
 pub(super) struct State<T> {
     objects: HashMap<ObjectKey, Entry<T>>,
@@ -248,8 +249,14 @@ impl<T: Kept> State<T> {
         old
     }
 
+    /// Whether an object of this name was here and is gone since a moment ago.
+    pub(super) fn is_gone_lately(&self, key: &ObjectKey) -> bool {
+        self.tombstones.contains(&self.hasher.hash_one(key))
+    }
+
     fn remove(&mut self, key: &ObjectKey) -> Option<Arc<T>> {
         let entry = self.objects.remove(key)?;
+        self.bury(key);
         self.leave_group(key, &entry.object);
         Some(entry.object)
     }
@@ -265,10 +272,11 @@ impl<T: Kept> State<T> {
         }
     }
 
-    fn bury(&mut self, uid: &str) {
-        let uid = self.hasher.hash_one(uid);
-        if self.tombstones.insert(uid) {
-            self.tombstone_order.push_back(uid);
+    /// Remembers a uid or a name.
+    fn bury(&mut self, gone: impl Hash) {
+        let gone = self.hasher.hash_one(gone);
+        if self.tombstones.insert(gone) {
+            self.tombstone_order.push_back(gone);
             if self.tombstone_order.len() > TOMBSTONES
                 && let Some(oldest) = self.tombstone_order.pop_front()
             {

@@ -15,7 +15,8 @@ use super::{Applied, Of, children::foreign};
 use crate::build::{GcsStore, gcs_store, pod, pvc, rbac, spec_hash};
 use crate::controllers::raycluster::memory::{ClusterMemory, GroupMemory, Refusal};
 use crate::controllers::raycluster::notes::Note;
-use crate::controllers::raycluster::plan::{Deletion, NewHead, NewWorker, NewWorkers, Why, names::epoch};
+use crate::controllers::raycluster::plan::names::UsedNames;
+use crate::controllers::raycluster::plan::{Deletion, NewHead, NewWorker, NewWorkers, Why};
 use crate::controllers::raycluster::pods::{ClusterPod, Role, Trouble};
 use crate::runtime::Context;
 use crate::runtime::api::{ApiError, Created, Deleted, is_controlled_by};
@@ -34,6 +35,8 @@ enum Fate {
     WasThere,
     /// A Pod of this name belongs to somebody else.
     Taken,
+    /// A Pod of this name is gone since a moment ago, so another name is to be drawn.
+    Used,
     /// An earlier one was refused, so this one was not tried.
     Skipped,
     /// It was refused, or nobody knows.
@@ -51,7 +54,7 @@ pub(super) async fn create(
     now: Timestamp,
 ) {
     if let Some(head) = head
-        && !create_head(context, cluster, head, &mut memory.head, applied, now).await
+        && !create_head(context, cluster, head, memory, applied, now).await
     {
         return;
     }
@@ -64,11 +67,12 @@ async fn create_head(
     context: &Context,
     cluster: &RayCluster,
     head: NewHead,
-    memory: &mut GroupMemory,
+    memory: &mut ClusterMemory,
     applied: &mut Applied,
     now: Timestamp,
 ) -> bool {
     const REASON: &str = "FailedCreateHeadPod";
+    let ClusterMemory { head: memory, names, .. } = memory;
     if let Some(missing) = missing_account(context, cluster).await {
         applied.notes.push(Note::warning("AutoscalerServiceAccountNotFound", "Validate", missing.clone()).about("service account"));
         memory.refusal = Some(Refusal::after(memory.refusal.as_ref(), REASON, missing, now));
@@ -82,12 +86,13 @@ async fn create_head(
             return false;
         }
     };
+    let drawn = head.name.is_some();
     if let Some(name) = head.name {
         rename(&mut pod, name);
     }
     let name = pod.metadata.name.clone().unwrap_or_default();
-    let fate = create_one(context, cluster, &pod).await;
-    remember(&fate, &name, memory, now);
+    let fate = create_one(context, cluster, &pod, drawn).await;
+    remember(&fate, &name, memory, names);
     match fate {
         Fate::Made => {
             memory.refusal = None;
@@ -97,6 +102,10 @@ async fn create_head(
         Fate::WasThere => true,
         Fate::Taken => {
             foreign(applied, "Pod", &name, "FailedToCreateHeadPod", now);
+            false
+        }
+        Fate::Used => {
+            applied.wake_at(now);
             false
         }
         Fate::Skipped => false,
@@ -117,7 +126,8 @@ async fn create_workers(
 ) {
     const REASON: &str = "FailedCreateWorkerPod";
     let Some(group) = cluster.spec.worker_groups().get(new.group) else { return };
-    let memory = memory.group(&group.group_name);
+    let ClusterMemory { groups, names, .. } = memory;
+    let memory: &mut GroupMemory = groups.entry(group.group_name.clone()).or_default();
     // After a refusal, one Pod shows whether it still holds.
     let width = if memory.refusal.is_some() { 1 } else { WIDTH };
     let refused = AtomicBool::new(false);
@@ -128,17 +138,16 @@ async fn create_workers(
     let mut fates = stream::iter(tasks).buffer_unordered(width);
     let (mut made, mut problem) = (Vec::new(), None);
     while let Some((worker, fate, unbuildable)) = fates.next().await {
-        remember(&fate, &worker.name, memory, now);
+        remember(&fate, &worker.name, memory, names);
         if let (Fate::Made | Fate::WasThere, Some(replica)) = (&fate, worker.replica.as_ref().filter(|replica| !replica.name.is_empty())) {
-            // Its name is used like that of a Pod; and a host that was there once is not made again if it goes (RC-186).
-            memory.used.push((epoch(now), replica.name.clone()));
+            // A host that was there once is not made again if it goes (RC-186).
             memory.hosts.entry(replica.name.clone()).or_default().insert(replica.host_index);
         }
         match fate {
             Fate::Made => made.push(worker.name.as_str()),
             Fate::WasThere | Fate::Skipped => {}
             // Another name is drawn at the next look.
-            Fate::Taken => applied.wake_at(now),
+            Fate::Taken | Fate::Used => applied.wake_at(now),
             Fate::Failed(error) => problem = Some(text(&error, &worker.name)),
         }
         problem = problem.or(unbuildable);
@@ -168,13 +177,16 @@ async fn create_worker<'a>(
         Err(error) => return (worker, Fate::Skipped, Some(error.to_string())),
     };
     rename(&mut pod, worker.name.clone());
-    let fate = create_one(context, cluster, &pod).await;
+    let fate = create_one(context, cluster, &pod, true).await;
     refused.fetch_or(matches!(fate, Fate::Failed(_)), Ordering::Relaxed);
     (worker, fate, None)
 }
 
-async fn create_one(context: &Context, cluster: &RayCluster, pod: &Pod) -> Fate {
+async fn create_one(context: &Context, cluster: &RayCluster, pod: &Pod, drawn: bool) -> Fate {
     let name = pod.metadata.name.as_deref().unwrap_or_default();
+    if drawn && context.pods.is_gone_lately(Of::cluster(cluster).namespace, name) {
+        return Fate::Used;
+    }
     let error = match context.create(pod).await {
         Ok(Created::New(_)) => return Fate::Made,
         Ok(Created::Exists) => None,
@@ -190,17 +202,19 @@ async fn create_one(context: &Context, cluster: &RayCluster, pod: &Pod) -> Fate 
         }
         (Ok(Some(_)), _) => Fate::Taken,
         (_, Some(error)) => Fate::Failed(error),
-        (Ok(None), None) => Fate::WasThere,
+        (Ok(None), None) => Fate::Used,
         (Err(error), None) => Fate::Failed(error),
     }
 }
 
 /// Keeps in mind which names have been used, and which may have been.
-fn remember(fate: &Fate, name: &str, memory: &mut GroupMemory, now: Timestamp) {
+fn remember(fate: &Fate, name: &str, memory: &mut GroupMemory, names: &mut UsedNames) {
     let known = memory.uncertain.iter().position(|uncertain| uncertain == name);
     match fate {
-        Fate::Made | Fate::WasThere | Fate::Taken => {
-            memory.used.push((epoch(now), name.to_owned()));
+        Fate::Made | Fate::WasThere | Fate::Taken | Fate::Used => {
+            if matches!(fate, Fate::Taken | Fate::Used) {
+                names.add(name);
+            }
             if let Some(known) = known {
                 memory.uncertain.swap_remove(known);
             }

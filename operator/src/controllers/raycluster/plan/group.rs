@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use shared::api::raycluster::WorkerGroupSpec;
 use shared::names;
 
-use super::names::{Lottery, epoch};
+use super::names::{Lottery, UsedNames, epoch};
 use super::{Deletion, NewWorker, Why};
 use crate::controllers::raycluster::memory::GroupMemory;
 use crate::controllers::raycluster::pods::ClusterPod;
@@ -25,6 +25,8 @@ pub(super) struct GroupView<'a> {
     pub(super) chooses_victims: bool,
     /// Whether workers carry index labels (gate RayMultiHostIndexing, RC-18).
     pub(super) indexing: bool,
+    /// Names that must not be given again.
+    pub(super) used: &'a UsedNames,
     /// Now.
     pub(super) now: Timestamp,
 }

@@ -7,7 +7,7 @@ use shared::labels::{annotation, node_type};
 use shared::names;
 
 use super::group::{GroupPlan, is_due};
-use super::names::{Lottery, epoch};
+use super::names::{Lottery, UsedNames, epoch};
 use super::{NewHead, Why};
 use crate::controllers::raycluster::memory::GroupMemory;
 use crate::controllers::raycluster::pods::{ClusterPod, Fare, Role};
@@ -29,6 +29,7 @@ pub(super) fn plan(
     cluster: &RayCluster,
     pods: &[ClusterPod],
     provisioned: bool,
+    used: &UsedNames,
     memory: &mut GroupMemory,
     settings: &Settings,
     now: jiff::Timestamp,
@@ -66,12 +67,19 @@ pub(super) fn plan(
         plan.hold_workers = true;
         return plan;
     }
-    plan.create = Some(NewHead { name: new_name(cluster, pods, memory, settings, now) });
+    plan.create = Some(NewHead { name: new_name(cluster, pods, used, memory, settings, now) });
     plan
 }
 
 /// Name of a new head: the one that the switch or the template fixes, or else a drawn one (RC-15, RC-30).
-fn new_name(cluster: &RayCluster, pods: &[ClusterPod], memory: &GroupMemory, settings: &Settings, now: jiff::Timestamp) -> Option<String> {
+fn new_name(
+    cluster: &RayCluster,
+    pods: &[ClusterPod],
+    used: &UsedNames,
+    memory: &GroupMemory,
+    settings: &Settings,
+    now: jiff::Timestamp,
+) -> Option<String> {
     let template = cluster.spec.head_group_spec.template.metadata.as_ref();
     let fixed = template.and_then(|metadata| metadata.name.as_deref()).is_some_and(|name| !name.is_empty());
     if settings.switches.deterministic_head_pod_name || fixed {
@@ -82,5 +90,5 @@ fn new_name(cluster: &RayCluster, pods: &[ClusterPod], memory: &GroupMemory, set
         return Some(name.clone());
     }
     let prefix = names::pod_name(cluster.metadata.name.as_deref().unwrap_or_default(), node_type::HEAD, true);
-    lottery.free_names(&prefix, 1, |name| memory.has_used(name) || pods.iter().any(|pod| pod.name() == name)).pop()
+    lottery.free_names(&prefix, 1, |name| used.contains(name) || pods.iter().any(|pod| pod.name() == name)).pop()
 }

@@ -134,7 +134,7 @@ pub(super) fn plan(view: &GroupView<'_>, memory: &mut GroupMemory) -> GroupPlan 
     if missing > 0 || incomplete {
         match memory.refused_until(view.now) {
             Some(until) => plan.wake_at(until),
-            None => plan.create = new_workers(view, memory, &kept, &units, missing),
+            None => plan.create = new_workers(view, &kept, &units, missing),
         }
     } else {
         memory.refusal = None;
@@ -168,13 +168,7 @@ fn remove_doubles<'a>(kept: &mut Vec<(&Unit<'a>, Vec<i32>)>, plan: &mut GroupPla
 }
 
 /// Hosts that incomplete replicas lack, then whole new replicas.
-fn new_workers(
-    view: &GroupView<'_>,
-    memory: &GroupMemory,
-    kept: &[(&Unit<'_>, Vec<i32>)],
-    units: &BTreeMap<&str, Unit<'_>>,
-    count: usize,
-) -> Vec<NewWorker> {
+fn new_workers(view: &GroupView<'_>, kept: &[(&Unit<'_>, Vec<i32>)], units: &BTreeMap<&str, Unit<'_>>, count: usize) -> Vec<NewWorker> {
     let (prefix, hosts) = (view.prefix(), hosts_per_replica(view.group));
     let pod = |name: &str, index: i32, host: i32| NewWorker {
         name: host_name(&prefix, view.cluster_uid, name, host),
@@ -187,9 +181,9 @@ fn new_workers(
     let is_taken = |name: &str| {
         let host_taken = |host| {
             let host = host_name(&prefix, view.cluster_uid, name, host);
-            present.contains(host.as_str()) || listed.contains(host.as_str())
+            present.contains(host.as_str()) || listed.contains(host.as_str()) || view.used.contains(&host)
         };
-        units.contains_key(name) || memory.has_used(name) || (0..hosts).any(host_taken)
+        units.contains_key(name) || (0..hosts).any(host_taken)
     };
     let names = view.lottery().free_names(&replica_prefix(&view.group.group_name), count, is_taken);
     let used: BTreeSet<i32> = units.values().filter_map(Unit::index).collect();

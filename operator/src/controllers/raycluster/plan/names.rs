@@ -20,6 +20,32 @@ pub fn epoch(now: Timestamp) -> i64 {
     now.as_second().div_euclid(EPOCH_SECONDS)
 }
 
+/// Names drawn in the present step of time that turned out to be used, by a Pod that is gone again or by one of somebody else.
+#[derive(Clone, Debug, Default)]
+pub struct UsedNames {
+    epoch: i64,
+    names: HashSet<String>,
+}
+
+impl UsedNames {
+    /// Forgets names of earlier steps: they are not drawn again.
+    pub fn turn_to(&mut self, now: Timestamp) {
+        if self.epoch != epoch(now) {
+            *self = Self { epoch: epoch(now), names: HashSet::new() };
+        }
+    }
+
+    /// Takes note of a name.
+    pub fn add(&mut self, name: &str) {
+        self.names.insert(name.to_owned());
+    }
+
+    /// Whether a name was used.
+    pub fn contains(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+}
+
 /// What suffixes are drawn from.
 #[derive(Clone, Copy, Debug)]
 pub struct Lottery<'a> {
@@ -93,6 +119,18 @@ mod tests {
         assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());
         assert!(names.iter().all(|name| name.len() == 5 && name.bytes().all(|byte| names::SUFFIX_ALPHABET.contains(&byte))));
         assert_eq!((at(19), at(20), at(-1)), (0, 1, -1));
+    }
+
+    #[test]
+    fn used_names_are_kept_for_one_step() {
+        let second = |seconds| Timestamp::from_second(seconds).unwrap();
+        let mut used = UsedNames::default();
+        used.turn_to(second(41));
+        used.add("w");
+        used.turn_to(second(59));
+        assert!(used.contains("w") && !used.contains("v"));
+        used.turn_to(second(60));
+        assert!(!used.contains("w"));
     }
 
     #[test]

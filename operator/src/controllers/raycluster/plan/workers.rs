@@ -79,7 +79,7 @@ fn remove_doubles(kept: &mut Vec<&ClusterPod>, plan: &mut GroupPlan, view: &Grou
 fn new_workers(view: &GroupView<'_>, memory: &GroupMemory, count: usize) -> Vec<NewWorker> {
     let listed = view.listed();
     let present: BTreeSet<&str> = view.pods.iter().map(ClusterPod::name).collect();
-    let is_taken = |name: &str| present.contains(name) || listed.contains(name) || memory.has_used(name);
+    let is_taken = |name: &str| present.contains(name) || listed.contains(name) || view.used.contains(name);
     let mut names: Vec<String> = memory.uncertain.iter().filter(|name| !is_taken(name)).take(count).cloned().collect();
     let drawn =
         view.lottery().free_names(&view.prefix(), count - names.len(), |name| is_taken(name) || names.iter().any(|known| known == name));
