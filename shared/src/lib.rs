@@ -4,15 +4,15 @@
 
 pub mod api;
 pub mod crd;
-pub mod features;
-pub mod labels;
-pub mod names;
-pub mod yaml;
 pub mod cron;
 pub mod defaults;
 pub mod duration;
+pub mod features;
+pub mod labels;
+pub mod names;
 pub mod quantity;
-pub mod selector;
 pub mod schema;
+pub mod selector;
 pub mod validation;
 pub mod version;
+pub mod yaml;

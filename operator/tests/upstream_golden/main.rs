@@ -58,7 +58,9 @@ const INTENDED: &[Intended] = &[
     },
     Intended {
         why: "headless and serve Services carry the cluster's label, so that the operator watches them and repairs them (RC-24)",
-        explains: |d| d.path == format!("Service.metadata.labels.{}", label::CLUSTER) && d.theirs_text().is_empty() && !d.ours_text().is_empty(),
+        explains: |d| {
+            d.path == format!("Service.metadata.labels.{}", label::CLUSTER) && d.theirs_text().is_empty() && !d.ours_text().is_empty()
+        },
     },
     Intended {
         why: "the recorded objects leave the generated token out",

@@ -3,6 +3,7 @@
 //! The programs are those of the last `cargo build`; `make test-api` builds them first.
 
 pub mod chart;
+pub mod dashboard;
 pub mod kuberay;
 pub mod modules;
 pub mod program;
@@ -11,6 +12,7 @@ pub mod rbac;
 pub mod scene;
 pub mod server;
 
+pub use dashboard::{Dashboard, Mood};
 pub use program::Program;
 pub use proxy::Proxy;
 pub use scene::Scene;

@@ -74,9 +74,17 @@ impl Scene {
     /// # Errors
     /// When it does not start.
     pub async fn start_with(&mut self, flags: &[&str]) -> Result<()> {
+        self.start_in(flags, &[]).await
+    }
+
+    /// Starts the operator with further flags and environment variables.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn start_in(&mut self, flags: &[&str], environment: &[(&str, &str)]) -> Result<()> {
         let namespace = format!("--watch-namespace={}", self.namespace);
         let all: Vec<&str> = [namespace.as_str(), "--enable-leader-election=false"].into_iter().chain(flags.iter().copied()).collect();
-        self.operator = Some(Program::operator(self.folder.path(), &self.kubeconfig, &all, &[]).await?);
+        self.operator = Some(Program::operator(self.folder.path(), &self.kubeconfig, &all, environment).await?);
         Ok(())
     }
 

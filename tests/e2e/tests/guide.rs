@@ -1,6 +1,8 @@
 //! The SidecarSubmitterRestart guide on a real node with real Ray. Run with `make test-e2e`, which takes the node down afterwards and
 //! fails when anything is left.
 
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
+
 use std::time::Duration;
 
 use e2e_tests::guide::Guide;
