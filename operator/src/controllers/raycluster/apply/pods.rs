@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::{StreamExt as _, stream};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, ServiceAccount};
 use serde_json::json;
 use shared::api::RayCluster;
@@ -105,7 +105,7 @@ async fn create_head(
             false
         }
         Fate::Used => {
-            applied.wake_at(now);
+            applied.wake_at(soon(now));
             false
         }
         Fate::Skipped => false,
@@ -147,7 +147,7 @@ async fn create_workers(
             Fate::Made => made.push(worker.name.as_str()),
             Fate::WasThere | Fate::Skipped => {}
             // Another name is drawn at the next look.
-            Fate::Taken | Fate::Used => applied.wake_at(now),
+            Fate::Taken | Fate::Used => applied.wake_at(soon(now)),
             Fate::Failed(error) => problem = Some(text(&error, &worker.name)),
         }
         problem = problem.or(unbuildable);
@@ -222,6 +222,11 @@ fn remember(fate: &Fate, name: &str, memory: &mut GroupMemory, names: &mut UsedN
         Fate::Failed(error) if error.is_outcome_unknown() && known.is_none() => memory.uncertain.push(name.to_owned()),
         Fate::Failed(_) | Fate::Skipped => {}
     }
+}
+
+/// When another name is drawn.
+fn soon(now: Timestamp) -> Timestamp {
+    now.saturating_add(SignedDuration::from_millis(200)).unwrap_or(now)
 }
 
 fn rename(pod: &mut Pod, name: String) {
