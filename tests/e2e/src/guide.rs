@@ -156,7 +156,7 @@ impl<'a> Guide<'a> {
         if text != "Complete SUCCEEDED" {
             bail!("the job ended as `{text}`: {}", self.shell.quiet(&self.status("{.reason} {.message}")).await?);
         }
-        let logs = self.shell.run(&format!("kubectl logs {} -c ray-job-submitter --tail=4", running.head)).await?;
+        let logs = self.shell.run(&format!("kubectl logs {} -c ray-job-submitter --tail=12", running.head)).await?;
         ensure!(logs.contains("done"), "the submitter's log lacks the end of the job's output:\n{logs}");
         ensure!(self.shell.quiet(&self.status("{.jobId}")).await? == running.job_id, "the job has another id now");
         let counts = self.shell.quiet(&self.status("{.succeeded} {.failed}")).await?;
