@@ -219,6 +219,14 @@ fn review() -> Result<Vec<u8>> {
         metadata.insert("namespace".into(), "default".into());
         metadata.insert("uid".into(), "2f1a0c9e-0f0e-4b43-8f56-0d7f2d6b1c11".into());
     }
+    // The API server fills in the schema's defaults before it asks.
+    for group in object.pointer_mut("/spec/rayClusterSpec/workerGroupSpecs").and_then(serde_json::Value::as_array_mut).into_iter().flatten()
+    {
+        if let Some(group) = group.as_object_mut() {
+            group.insert("minReplicas".into(), json!(0));
+            group.insert("maxReplicas".into(), json!(i32::MAX));
+        }
+    }
     let review = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {
