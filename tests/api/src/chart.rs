@@ -1,6 +1,6 @@
 //! The charts, rendered by the real helm.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -29,7 +29,7 @@ pub fn tools() -> &'static KubectlTools {
 
 /// The workspace's root, from which the commands of the documentation run.
 pub fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    testcluster::work_tree()
 }
 
 /// A folder under `charts/`.

@@ -54,9 +54,3 @@ async fn all(peer_operator: Option<PathBuf>, peer_webhook: Option<String>) -> an
     webhook::run(&webhook::Options { peer: peer_webhook, ..webhook::Options::default() }).await?;
     fleet::run(&fleet::Options { peer_operator, ..fleet::Options::default() }).await
 }
-
-/// The root of the work tree.
-fn work_tree() -> PathBuf {
-    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).map_or(here.clone(), PathBuf::from)
-}

@@ -46,7 +46,7 @@ impl Default for Options {
 /// # Errors
 /// When the webhook does not start, or answers anything but an admission.
 pub(crate) async fn run(options: &Options) -> Result<()> {
-    let program = options.webhook.clone().unwrap_or_else(|| crate::work_tree().join("target/release/kuberay-webhook"));
+    let program = options.webhook.clone().unwrap_or_else(|| testcluster::work_tree().join("target/release/kuberay-webhook"));
     let folder = tempfile::tempdir()?;
     let ours = Webhook::start(&program, folder.path()).await?;
     println!("webhook: {} reviews of one RayJob in each run", options.requests);
@@ -212,7 +212,7 @@ fn tls(trust: &Trust) -> Result<rustls::ClientConfig> {
 
 /// A review as the API server sends it, of the guide's job.
 fn review() -> Result<Vec<u8>> {
-    let text = std::fs::read_to_string(crate::work_tree().join("examples/rayjob-sidecar-restart.yaml"))?;
+    let text = std::fs::read_to_string(testcluster::work_tree().join("examples/rayjob-sidecar-restart.yaml"))?;
     let document = shared::yaml::documents(&text).into_iter().next().context("the example is empty")??;
     let mut object = document.value;
     if let Some(metadata) = object.get_mut("metadata").and_then(serde_json::Value::as_object_mut) {

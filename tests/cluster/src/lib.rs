@@ -37,3 +37,9 @@ pub async fn interrupted() -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+/// The root of the work tree that this library was built from.
+pub fn work_tree() -> std::path::PathBuf {
+    let here = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).map_or(here.clone(), std::path::PathBuf::from)
+}

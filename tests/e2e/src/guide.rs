@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use testcluster::node::Node;
 
-use crate::show::{Printed, Shell, work_tree};
+use crate::show::{Printed, Shell};
 
 /// The RayJob of the guide.
 pub const JOB: &str = "rayjob-sidecar-restart";
@@ -35,7 +35,7 @@ impl<'a> Guide<'a> {
     }
 
     fn manifest(&self) -> Result<String> {
-        let text = std::fs::read_to_string(work_tree().join(MANIFEST)).with_context(|| format!("reading {MANIFEST}"))?;
+        let text = std::fs::read_to_string(testcluster::work_tree().join(MANIFEST)).with_context(|| format!("reading {MANIFEST}"))?;
         Ok(text.replace("\"RUN_SECONDS\", \"300\"", &format!("\"RUN_SECONDS\", \"{}\"", self.run_seconds)))
     }
 

@@ -31,7 +31,7 @@ impl Shell {
         let folders: Vec<String> =
             [&tools.kubectl, &tools.helm].iter().filter_map(|tool| tool.parent()).map(|folder| folder.display().to_string()).collect();
         let path = format!("{}:{}", folders.join(":"), std::env::var("PATH").unwrap_or_default());
-        Self { kubeconfig: node.kubeconfig_path(), path, folder: work_tree(), visible }
+        Self { kubeconfig: node.kubeconfig_path(), path, folder: testcluster::work_tree(), visible }
     }
 
     /// Prints a line, if this shell is to be seen.
@@ -127,10 +127,4 @@ impl Shell {
 fn printed(output: &Output) -> Printed {
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     Printed { ok: output.status.success(), text: text.trim().to_owned() }
-}
-
-/// The root of the work tree.
-pub fn work_tree() -> PathBuf {
-    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).map_or(here.clone(), PathBuf::from)
 }

@@ -71,7 +71,7 @@ async fn e2e_the_guide_holds_through_kills_of_both_programs() {
 /// Our manifest is the guide's, but for the job's own script.
 #[test]
 fn e2e_the_example_is_the_guides_job() {
-    let work_tree = e2e_tests::show::work_tree();
+    let work_tree = testcluster::work_tree();
     let seed = std::env::var_os("KUBERAY_SHARED").map_or_else(|| work_tree.join("../shared"), std::path::PathBuf::from);
     let seed = seed.join("seeds/sidecar-submitter-restart.txt");
     let Ok(text) = std::fs::read_to_string(&seed) else {

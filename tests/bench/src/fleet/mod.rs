@@ -62,7 +62,7 @@ impl Default for Options {
 /// # Errors
 /// When a part does not start, or a phase takes longer than a quarter of an hour.
 pub(crate) async fn run(options: &Options) -> Result<()> {
-    let ours = options.operator.clone().unwrap_or_else(|| crate::work_tree().join("target/release/kuberay-operator"));
+    let ours = options.operator.clone().unwrap_or_else(|| testcluster::work_tree().join("target/release/kuberay-operator"));
     println!("fleet of {} RayClusters, 1 head + {} workers each", options.clusters, options.workers);
     let floor = if options.no_floor { None } else { Some(measure_floor(options).await?) };
     if let Some(floor) = floor {

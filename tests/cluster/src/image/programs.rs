@@ -91,7 +91,7 @@ pub async fn debug_program(program: Program, progress: &Progress) -> Result<Path
 /// A build of both programs at once: alone, each would build their dependencies with other features.
 fn cargo() -> Result<Command> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(workspace()?);
+    cargo.current_dir(crate::work_tree());
     cargo.args(["build", "--quiet", "--package=operator", "--package=webhook", "--bin=kuberay-operator", "--bin=kuberay-webhook"]);
     Ok(cargo)
 }
@@ -154,13 +154,8 @@ fn asks_for_an_interpreter(file: &[u8]) -> bool {
     headers().unwrap_or(false)
 }
 
-/// The workspace's folder: two above this crate.
-fn workspace() -> Result<PathBuf> {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_owned).context("this crate is two folders below the workspace")
-}
-
 fn target_dir() -> Result<PathBuf> {
-    Ok(std::env::var_os("CARGO_TARGET_DIR").map_or(workspace()?.join("target"), PathBuf::from))
+    Ok(std::env::var_os("CARGO_TARGET_DIR").map_or(crate::work_tree().join("target"), PathBuf::from))
 }
 
 #[cfg(test)]
