@@ -19,7 +19,7 @@ help: ## Lists the targets.
 
 .PHONY: demo
 demo: ## Runs the SidecarSubmitterRestart guide on a real node with real Ray, from nothing, and cleans up.
-	cargo run --quiet -p e2e-tests --bin demo
+	cargo run -p e2e-tests --bin demo
 
 .PHONY: test
 test: ## Everything: format, lints, unit, API-level and end-to-end tests.

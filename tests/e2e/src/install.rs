@@ -74,9 +74,10 @@ pub async fn chart(shell: &Shell) -> Result<()> {
         )
         .await?;
     shell.run("kubectl rollout status deployment/kuberay-operator deployment/kuberay-operator-webhook --timeout=120s").await?;
-    // Ready Pods are one thing, and the node's rules for their Service another.
-    let question = "kubectl apply --dry-run=server -f examples/rayjob-sidecar-restart.yaml";
-    shell.wait_for("the webhook answering", Duration::from_secs(60), question, |text| text.contains("server dry run")).await?;
+    // Ready Pods are one thing, and the node's rules for their Service another: the webhook is there once it refuses something.
+    let question = r"sed 's/^  submissionMode: SidecarMode$/&\n  submitterConfig: {backoffLimit: 5}/' examples/rayjob-sidecar-restart.yaml \
+        | kubectl apply --dry-run=server -f -";
+    shell.wait_for("the webhook answering", Duration::from_secs(60), question, |text| text.contains("spec.submitterConfig")).await?;
     Ok(())
 }
 
