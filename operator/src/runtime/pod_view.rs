@@ -8,7 +8,7 @@ use kube::{Resource, ResourceExt as _};
 use serde::{Deserialize, Deserializer, de};
 use shared::labels::{annotation, label, node_type};
 
-use super::{cache::Kept, trim};
+use super::{cache::Kept, trim, views::Condition};
 
 /// Label selector of the Pods that are kept (RC-250).
 pub const POD_SELECTOR: &str = "ray.io/node-type in (head,worker,redis-cleanup)";
@@ -103,30 +103,13 @@ pub struct PodState {
     pub message: Box<str>,
     /// Conditions, but for those of [scheduling and initialization](QUIET_CONDITIONS) that are true.
     #[serde(deserialize_with = "telling_conditions")]
-    pub conditions: Vec<PodCondition>,
+    pub conditions: Vec<Condition>,
     /// State of the containers.
     #[serde(deserialize_with = "list")]
     pub container_statuses: Vec<ContainerStatus>,
     /// State of the init containers.
     #[serde(deserialize_with = "list")]
     pub init_container_statuses: Vec<ContainerStatus>,
-}
-
-/// A condition of a Pod.
-#[derive(Deserialize, Clone, Debug, Default, PartialEq)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodCondition {
-    /// Such as `Ready`.
-    #[serde(rename = "type")]
-    pub type_: Box<str>,
-    /// `True`, `False` or `Unknown`.
-    pub status: Box<str>,
-    /// One word that says why.
-    pub reason: Box<str>,
-    /// Text to `reason`.
-    pub message: Box<str>,
-    /// When `status` last changed.
-    pub last_transition_time: Option<Timestamp>,
 }
 
 /// State of a container.
@@ -218,7 +201,7 @@ impl PodView {
     }
 
     /// The condition of a type, if it is kept and set.
-    pub fn condition(&self, type_: &str) -> Option<&PodCondition> {
+    pub fn condition(&self, type_: &str) -> Option<&Condition> {
         self.status.conditions.iter().find(|condition| &*condition.type_ == type_)
     }
 
@@ -280,8 +263,8 @@ fn first_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<str>, D:
     deserializer.deserialize_any(First)
 }
 
-fn telling_conditions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PodCondition>, D::Error> {
-    let mut conditions: Vec<PodCondition> = list(deserializer)?;
+fn telling_conditions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Condition>, D::Error> {
+    let mut conditions: Vec<Condition> = list(deserializer)?;
     conditions.retain(|condition| &*condition.status != "True" || !QUIET_CONDITIONS.contains(&&*condition.type_));
     conditions.shrink_to_fit();
     Ok(conditions)

@@ -23,11 +23,18 @@ pub(crate) fn retain_annotations(meta: &mut ObjectMeta, keep: impl Fn(&str) -> b
     }
 }
 
-/// Keeps the labels of `ray.io/`.
-pub(crate) fn retain_ray_labels(meta: &mut ObjectMeta) {
+/// Keeps of an object that the operator has made what says that it is there and whose it is: names, owners, labels of `ray.io/`.
+pub(crate) fn to_identity(meta: &mut ObjectMeta) {
+    bookkeeping(meta);
     if let Some(labels) = &mut meta.labels {
         labels.retain(|key, _| key.strip_prefix(GROUP).is_some_and(|rest| rest.starts_with('/')));
     }
+    meta.annotations = None;
+}
+
+/// Whether this is another version of an object of which only a part is kept: what changed may be something else, so each counts.
+pub(crate) fn is_other_version(new: &ObjectMeta, old: &ObjectMeta) -> bool {
+    new.resource_version != old.resource_version
 }
 
 /// Whether two versions of an object differ in metadata that somebody here reads. A new resourceVersion alone is no difference.

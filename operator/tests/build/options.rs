@@ -84,7 +84,7 @@ fn rc_83_redis_by_options() {
     assert_eq!(pod.ray().value("RAY_REDIS_ADDRESS"), Some("redis:6379"));
     assert_eq!(pod.ray().value("REDIS_USERNAME"), Some("ray"));
     assert_eq!(json!(pod.ray().variable("REDIS_PASSWORD").unwrap().value_from), secret);
-    assert!(pod.start().contains(" --redis-password=$REDIS_PASSWORD  --redis-username=$REDIS_USERNAME "), "{}", pod.start());
+    assert!(pod.start().contains(r#" --redis-password="$REDIS_PASSWORD"  --redis-username="$REDIS_USERNAME" "#), "{}", pod.start());
     assert_eq!(head(options(json!({}))).ray().value("RAY_REDIS_ADDRESS"), Some(""));
 }
 

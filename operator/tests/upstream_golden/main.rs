@@ -63,6 +63,14 @@ const INTENDED: &[Intended] = &[
         },
     },
     Intended {
+        why: "the command takes Redis credentials in quotes, so that they may hold what a shell would take apart (RC-83)",
+        explains: |d| {
+            let quoted = |text: &str, variable: &str| text.replace(&format!("=${variable} "), &format!("=\"${variable}\" "));
+            let theirs = quoted(&quoted(d.theirs_text(), env::REDIS_PASSWORD), env::REDIS_USERNAME);
+            theirs != d.theirs_text() && theirs == d.ours_text()
+        },
+    },
+    Intended {
         why: "the recorded objects leave the generated token out",
         explains: |d| d.path == "Secret.stringData.auth_token" && d.theirs_text() == "<generated>" && d.ours_text().len() == 44,
     },

@@ -64,10 +64,11 @@ fn storage_namespace(options: Option<&GcsFaultToleranceOptions>, cx: &Context<'_
         .to_owned()
 }
 
-/// RC-83: the option refers to the variable, so that the secret itself stands neither in the command nor in a process list.
+/// RC-83: the option refers to the variable, so that the secret itself stands neither in the command nor in a process list. In quotes,
+/// because a password may hold blanks and whatever else a shell would take apart.
 fn add_credential(pod: &mut Draft, params: &mut Params, option: &str, variable: &str, credential: Option<&RedisCredential>) {
     let Some(credential) = credential else { return };
-    params.insert(option.to_owned(), format!("${variable}"));
+    params.insert(option.to_owned(), format!("\"${variable}\""));
     pod.ray.push_env(EnvVar { name: variable.to_owned(), value: credential.value.clone(), value_from: credential.value_from.clone() });
 }
 

@@ -5,6 +5,7 @@ use k8s_openapi::{api::batch::v1::Job, apimachinery::pkg::apis::meta::v1::Object
 use kube::Resource;
 use serde::Deserialize;
 
+use super::Condition;
 use crate::runtime::{cache::Kept, trim};
 
 /// Label selector of the Jobs that are kept (RC-250).
@@ -49,42 +50,22 @@ pub struct JobState {
     /// When it ended well.
     pub completion_time: Option<Timestamp>,
     /// Such as `Complete` and `Failed`.
-    pub conditions: Vec<JobCondition>,
-}
-
-/// A condition of a Job.
-#[derive(Deserialize, Clone, Debug, Default, PartialEq)]
-#[serde(rename_all = "camelCase", default)]
-pub struct JobCondition {
-    /// Such as `Complete`.
-    #[serde(rename = "type")]
-    pub type_: Box<str>,
-    /// `True`, `False` or `Unknown`.
-    pub status: Box<str>,
-    /// One word that says why.
-    pub reason: Box<str>,
-    /// Text to `reason`.
-    pub message: Box<str>,
-    /// When `status` last changed.
-    pub last_transition_time: Option<Timestamp>,
+    pub conditions: Vec<Condition>,
 }
 
 impl JobView {
     /// The condition of this type, if it is true.
-    pub fn condition(&self, type_: &str) -> Option<&JobCondition> {
+    pub fn condition(&self, type_: &str) -> Option<&Condition> {
         self.status.conditions.iter().find(|condition| &*condition.type_ == type_ && &*condition.status == "True")
     }
 }
 
 impl Kept for JobView {
     fn trim(&mut self) {
-        trim::bookkeeping(&mut self.metadata);
-        trim::retain_ray_labels(&mut self.metadata);
-        self.metadata.annotations = None;
+        trim::to_identity(&mut self.metadata);
     }
 
-    /// What changed may be something that is not kept, so each new version counts.
     fn differs(&self, older: &Self) -> bool {
-        self.metadata.resource_version != older.metadata.resource_version
+        trim::is_other_version(&self.metadata, &older.metadata)
     }
 }

@@ -50,13 +50,10 @@ pub struct ServicePort {
 
 impl Kept for ServiceView {
     fn trim(&mut self) {
-        trim::bookkeeping(&mut self.metadata);
-        trim::retain_ray_labels(&mut self.metadata);
-        self.metadata.annotations = None;
+        trim::to_identity(&mut self.metadata);
     }
 
-    /// What changed may be something that is not kept, so each new version counts.
     fn differs(&self, older: &Self) -> bool {
-        self.metadata.resource_version != older.metadata.resource_version
+        trim::is_other_version(&self.metadata, &older.metadata)
     }
 }
