@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Namespace;
@@ -72,6 +73,23 @@ async fn start(wanted: &Wanted) -> Result<ApiServer> {
 }
 
 impl Server {
+    /// An API server for one test alone, which may do to it what it likes.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn alone(wanted: Wanted) -> Result<Self> {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Ok(Self { server: start(&wanted).await? })
+    }
+
+    /// See [`ApiServer::restart_api_server`].
+    ///
+    /// # Errors
+    /// When it does not come up again.
+    pub async fn restart_api_server(&mut self, outage: Duration) -> Result<()> {
+        self.server.restart_api_server(outage).await
+    }
+
     /// The instance itself: keys, kubeconfigs, `kubectl`, `helm`.
     pub fn instance(&self) -> &ApiServer {
         &self.server

@@ -25,8 +25,12 @@ use tokio::time::{Instant, sleep};
 use proxy::FaultyProxy;
 use watcher::Watcher;
 
+fn wanted(pod_cidr: &str) -> Wanted {
+    Wanted { fake_nodes: Some(FakeNodes { pod_cidr: pod_cidr.to_owned(), ..FakeNodes::default() }) }
+}
+
 fn server() -> &'static Server {
-    server_with(Wanted { fake_nodes: Some(FakeNodes { pod_cidr: "10.94.0.0/16".to_owned(), ..FakeNodes::default() }) })
+    server_with(wanted("10.94.0.0/16"))
 }
 
 async fn scene(prefix: &str) -> Scene {
@@ -230,4 +234,24 @@ async fn reconcile_a_minute_of_errors_leaves_exactly_what_is_wanted() {
     watcher.assert_never_doubled();
     untouched(&scene, &bystanders).await;
     operator.terminate().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reconcile_an_api_server_that_restarts_leaves_exactly_what_is_wanted() {
+    let mut server = Server::alone(wanted("10.92.0.0/16")).await.unwrap();
+    let mut scene = Scene::without_operator(&server, "restarts").await.unwrap();
+    let bystanders = bystanders(&scene).await;
+    scene.start().await.unwrap();
+    let pid = scene.operator().pid();
+    let mut churn = Churn::new(&scene, 20, 4).await;
+    for outage in [Duration::ZERO, Duration::from_secs(3), Duration::from_secs(8)] {
+        churn.goes_on(&scene, Duration::from_secs(3)).await;
+        // In the middle of the work that the last steps have caused.
+        server.restart_api_server(outage).await.unwrap();
+        let started = Instant::now();
+        churn.settles(&scene).await;
+        println!("an API server that was away for {outage:?}: everything as wanted {:?} after it was back", started.elapsed());
+    }
+    assert_eq!(scene.operator().pid(), pid, "the operator sat it out");
+    untouched(&scene, &bystanders).await;
 }
