@@ -3,7 +3,6 @@
 //! The programs are those of the last `cargo build`; `make test-api` builds them first.
 
 pub mod chart;
-pub mod dashboard;
 pub mod kuberay;
 pub mod modules;
 pub mod program;
@@ -12,8 +11,8 @@ pub mod rbac;
 pub mod scene;
 pub mod server;
 
-pub use dashboard::{Dashboard, Mood};
 pub use program::Program;
 pub use proxy::Proxy;
 pub use scene::Scene;
 pub use server::{Server, namespace, server};
+pub use testcluster::dashboard::{self, Dashboard, Mood};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use http_body_util::{BodyExt, Empty};
+use testcluster::local::{free_port, get};
 use tokio::process::{Child, Command};
 
 /// A running program. It is killed when this value is dropped.
@@ -86,6 +86,11 @@ impl Program {
         get(self.metrics, "/metrics").await
     }
 
+    /// Port of `/metrics` on this machine.
+    pub fn metrics_port(&self) -> u16 {
+        self.metrics
+    }
+
     /// Everything that the program has logged.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
@@ -130,21 +135,4 @@ pub fn binary(name: &str) -> PathBuf {
     let tests = std::env::current_exe().unwrap_or_default();
     // target/debug/deps/<test>
     tests.ancestors().nth(2).map_or_else(|| PathBuf::from(name), |folder| folder.join(name))
-}
-
-/// A port of this machine that nobody listens on.
-///
-/// # Errors
-/// When there is none.
-pub fn free_port() -> Result<u16> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
-}
-
-async fn get(port: u16, path: &str) -> Result<String> {
-    let client = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new()).build_http::<Empty<bytes::Bytes>>();
-    let answer = client.get(format!("http://127.0.0.1:{port}{path}").parse()?).await?;
-    if !answer.status().is_success() {
-        bail!("{path} answers {}", answer.status());
-    }
-    Ok(String::from_utf8_lossy(&answer.into_body().collect().await?.to_bytes()).into_owned())
 }

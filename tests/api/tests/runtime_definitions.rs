@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use api_tests::{Program, program::binary, program::free_port};
+use api_tests::{Program, program::binary};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -13,6 +13,7 @@ use kube::core::GroupVersionKind;
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 use testcluster::api::{ApiServer, Options};
+use testcluster::local::free_port;
 use testcluster::progress::Progress;
 use testcluster::wait;
 

@@ -166,7 +166,7 @@ async fn runtime_watches_only_the_namespaces_it_is_told() {
 async fn runtime_configuration_file_and_console_log_count() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
-    let port = api_tests::program::free_port().unwrap();
+    let port = testcluster::local::free_port().unwrap();
     let text = format!(
         "apiVersion: config.ray.io/v1alpha1\nkind: Configuration\nenableLeaderElection: false\nlogStdoutEncoder: console\nsurprise: 1\n\
          metricsAddr: '0'\nprobeAddr: 127.0.0.1:{port}\n"

@@ -1,7 +1,13 @@
 //! `make bench`: what the programs cost, beside the floor and, where a path is given, beside another program.
 
+mod apply;
 mod fleet;
+mod jobs;
 mod measure;
+mod offline;
+mod operator;
+mod server;
+mod watch;
 mod webhook;
 
 use std::path::PathBuf;
@@ -20,16 +26,22 @@ struct Arguments {
 enum Command {
     /// RayClusters on fake nodes at a real API server.
     Fleet(fleet::Options),
+    /// RayJobs on fake nodes with dashboards that are played.
+    Jobs(jobs::Options),
     /// Reviews over TLS.
     Webhook(webhook::Options),
+    /// RayJobs applied by kubectl, without and with the webhook.
+    Apply(apply::Options),
+    /// Files checked without a cluster, beside kubeconform.
+    Check(offline::Options),
     /// All of them, at their usual sizes.
     All {
         /// Operator to put beside ours.
         #[arg(long, env = "PEER_OPERATOR")]
         peer_operator: Option<PathBuf>,
-        /// Webhook to put beside ours, running already: HOST:PORT/PATH.
+        /// Operator with a webhook such as KubeRay's, to put beside ours.
         #[arg(long, env = "PEER_WEBHOOK")]
-        peer_webhook: Option<String>,
+        peer_webhook: Option<PathBuf>,
     },
 }
 
@@ -38,7 +50,10 @@ async fn main() -> ExitCode {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let result = match Arguments::parse().command {
         Command::Fleet(options) => fleet::run(&options).await,
+        Command::Jobs(options) => jobs::run(&options).await,
         Command::Webhook(options) => webhook::run(&options).await,
+        Command::Apply(options) => apply::run(&options).await,
+        Command::Check(options) => offline::run(&options).await,
         Command::All { peer_operator, peer_webhook } => all(peer_operator, peer_webhook).await,
     };
     match result {
@@ -50,7 +65,10 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn all(peer_operator: Option<PathBuf>, peer_webhook: Option<String>) -> anyhow::Result<()> {
+async fn all(peer_operator: Option<PathBuf>, peer_webhook: Option<PathBuf>) -> anyhow::Result<()> {
+    offline::run(&offline::Options::default()).await?;
     webhook::run(&webhook::Options { peer: peer_webhook, ..webhook::Options::default() }).await?;
+    apply::run(&apply::Options::default()).await?;
+    jobs::run(&jobs::Options::default()).await?;
     fleet::run(&fleet::Options { peer_operator, ..fleet::Options::default() }).await
 }

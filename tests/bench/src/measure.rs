@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 /// Clock ticks of `/proc/PID/stat` in a second; Linux shows user space 100 whatever the kernel's own rate.
 const TICKS: u64 = 100;
@@ -19,12 +19,7 @@ impl Watched {
     /// # Errors
     /// When the process has ended.
     pub(crate) fn cpu(self) -> Result<Duration> {
-        let path = PathBuf::from(format!("/proc/{}/stat", self.0));
-        let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-        // The name may contain blanks and brackets: fields are counted from its end.
-        let fields: Vec<&str> = text.rsplit_once(") ").map(|(_, rest)| rest.split_whitespace().collect()).unwrap_or_default();
-        let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok()).context("reading CPU times");
-        Ok(Duration::from_millis((ticks(11)? + ticks(12)?) * 1000 / TICKS))
+        times(&self.0.to_string(), [11, 12])
     }
 
     /// Resident memory now and at its peak, in bytes.
@@ -40,6 +35,24 @@ impl Watched {
         };
         Ok((kib("VmRSS:")? * 1024, kib("VmHWM:")? * 1024))
     }
+}
+
+/// CPU time of the children of this process that have ended.
+///
+/// # Errors
+/// When the kernel does not say.
+pub(crate) fn children_cpu() -> Result<Duration> {
+    times("self", [13, 14])
+}
+
+/// The sum of two times in `/proc/PID/stat`; places are counted from the end of the name, which may contain blanks and brackets.
+fn times(process: &str, places: [usize; 2]) -> Result<Duration> {
+    let path = PathBuf::from(format!("/proc/{process}/stat"));
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    let fields: Vec<&str> = text.rsplit_once(") ").map(|(_, rest)| rest.split_whitespace().collect()).unwrap_or_default();
+    let ticks = |place: usize| fields.get(place).and_then(|field| field.parse::<u64>().ok()).context("reading CPU times");
+    let [user, system] = places;
+    Ok(Duration::from_millis((ticks(user)? + ticks(system)?) * 1000 / TICKS))
 }
 
 /// A number of bytes in MiB.
@@ -61,24 +74,11 @@ pub(crate) fn seconds(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())
 }
 
-/// A port of this machine that nobody listens on.
+/// Time that the measurement itself is made of.
 ///
 /// # Errors
-/// When there is none.
-pub(crate) fn free_port() -> Result<u16> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
-}
-
-/// Body of a successful answer from a port of this machine.
-///
-/// # Errors
-/// When there is no answer, or one that is not a success.
-pub(crate) async fn get(port: u16, path: &str) -> Result<String> {
-    use http_body_util::{BodyExt, Empty};
-    let client = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new()).build_http::<Empty<bytes::Bytes>>();
-    let answer = client.get(format!("http://127.0.0.1:{port}{path}").parse()?).await?;
-    if !answer.status().is_success() {
-        bail!("{path} answers {}", answer.status());
-    }
-    Ok(String::from_utf8_lossy(&answer.into_body().collect().await?.to_bytes()).into_owned())
+/// Never; it fits where steps can fail.
+pub(crate) async fn pause(length: u64) -> Result<()> {
+    tokio::time::sleep(Duration::from_secs(length)).await;
+    Ok(())
 }

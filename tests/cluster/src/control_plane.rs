@@ -22,6 +22,9 @@ use crate::{
 /// How long the API server may take until it is ready; with a cold disk cache it needs most of a minute.
 const READY: Duration = Duration::from_secs(120);
 
+/// Name of the API server among the daemons.
+const API_SERVER: &str = "kube-apiserver";
+
 /// Where one control plane lives and listens.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
@@ -177,18 +180,9 @@ impl Starting {
     /// Starts etcd and the API server and waits until it is ready.
     pub(crate) async fn api(&mut self, programs: &fetch::ControlPlane) -> Result<Client> {
         self.spawn("etcd", &programs.etcd, self.layout.etcd_arguments())?;
-        self.spawn("kube-apiserver", &programs.apiserver, self.layout.apiserver_arguments())?;
+        self.spawn(API_SERVER, &programs.apiserver, self.layout.apiserver_arguments())?;
         let client = client(&self.layout.kubeconfig()).await?;
-        let daemons = &mut self.daemons;
-        wait::until("the API server's readiness", READY, || {
-            let running = daemons.iter_mut().try_for_each(Daemon::check);
-            let client = &client;
-            async move {
-                running?;
-                Ok(client.request_text(http_get("/readyz")?).await.ok())
-            }
-        })
-        .await?;
+        api_is_ready(&client, &mut self.daemons).await?;
         Ok(client)
     }
 
@@ -216,11 +210,41 @@ impl Starting {
 
     /// Starts one more program beside the control plane.
     pub(crate) fn spawn(&mut self, name: &str, program: &Path, arguments: Vec<String>) -> Result<()> {
-        let mut command = Command::new(program);
-        command.args(arguments).current_dir(&self.layout.dir);
-        self.daemons.push(Daemon::spawn(&self.layout.dir, name, command)?);
+        self.daemons.push(spawn(&self.layout, name, program, arguments)?);
         Ok(())
     }
+}
+
+fn spawn(layout: &Layout, name: &str, program: &Path, arguments: Vec<String>) -> Result<Daemon> {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(&layout.dir);
+    Daemon::spawn(&layout.dir, name, command)
+}
+
+async fn api_is_ready(client: &Client, daemons: &mut [Daemon]) -> Result<()> {
+    wait::until("the API server's readiness", READY, || {
+        let running = daemons.iter_mut().try_for_each(Daemon::check);
+        async move {
+            running?;
+            Ok(client.request_text(http_get("/readyz")?).await.ok().map(drop))
+        }
+    })
+    .await
+}
+
+/// Kills the API server among `daemons`, leaves its clients alone for `outage`, starts it anew and waits until it is ready.
+pub(crate) async fn restart_api(
+    layout: &Layout,
+    daemons: &mut [Daemon],
+    programs: &fetch::ControlPlane,
+    client: &Client,
+    outage: Duration,
+) -> Result<()> {
+    let api = daemons.iter_mut().find(|daemon| daemon.name() == API_SERVER).context("no API server runs")?;
+    api.kill().await?;
+    tokio::time::sleep(outage).await;
+    *api = spawn(layout, API_SERVER, &programs.apiserver, layout.apiserver_arguments())?;
+    api_is_ready(client, daemons).await
 }
 
 /// A client for the cluster of a kubeconfig file.

@@ -2,15 +2,18 @@
 //!
 //! * [`api`]: etcd, API server and controller-manager; many side by side; a few seconds each.
 //! * [`node`]: these and one real node with containers, Services and DNS; one a machine.
+//! * [`dashboard`]: Ray dashboards that behave as told, behind the head Pods of fake nodes.
 //!
 //! What has to be built or downloaded goes into a cache outside the work tree, see [`cache`].
 
 pub mod api;
 pub mod cache;
 mod control_plane;
+pub mod dashboard;
 pub mod fetch;
 pub mod image;
 mod kubeconfig;
+pub mod local;
 pub mod node;
 pub mod pki;
 pub mod platform;

@@ -6,6 +6,10 @@ pub const ETCD: &str = "3.6.16";
 pub const KUBERNETES: &str = "1.35.4";
 /// KWOK, which plays nodes and Pods that do not exist.
 pub const KWOK: &str = "0.8.0";
+/// kubeconform, which the benchmarks put beside `kuberay-webhook check`.
+pub const KUBECONFORM: &str = "0.8.0";
+/// The Go module of Prometheus 3.16.
+pub const PROMETHEUS: &str = "0.316.0";
 /// CoreDNS, built with the few plugins of `build/coredns/main.go`.
 pub const COREDNS: &str = "1.15.0";
 /// Version of the PyPI wheel that carries kubectl and helm.

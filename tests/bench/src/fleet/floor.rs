@@ -10,13 +10,15 @@ use kube::{Api, Client};
 use serde_json::json;
 use testcluster::progress::Progress;
 
-use super::{LIMIT, NAMESPACE, Options, PARALLEL, watch};
+use super::{LIMIT, Options, PARALLEL};
+use crate::server::NAMESPACE;
+use crate::watch;
 
 /// Creates the Pods and Services of all clusters and waits until every Pod is ready.
 pub(super) async fn create_all(client: &Client, options: &Options) -> Result<Duration> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
     let services: Api<Service> = Api::namespaced(client.clone(), NAMESPACE);
-    let ready = watch::ReadyPods::start(client);
+    let ready = watch::pods(client);
     let started = Instant::now();
     stream::iter(0..options.clusters)
         .map(|number| {

@@ -3,8 +3,6 @@
 //! The floor is the same Pods and Services created directly by a client, in the same run on the same API server.
 
 mod floor;
-mod operator;
-mod watch;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -15,16 +13,16 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use shared::api::RayCluster;
-use testcluster::api::{self, ApiServer, FakeNodes};
+use testcluster::api::FakeNodes;
 use testcluster::progress::Progress;
 
-use crate::measure::{mib, percentile, seconds};
-use operator::Operator;
+use crate::measure::{mib, pause, percentile, seconds};
+use crate::operator::Operator;
+use crate::server::{self, NAMESPACE};
+use crate::watch;
 
 /// Requests that the load generator has under way at a time.
 const PARALLEL: usize = 16;
-/// Where the clusters are.
-pub(crate) const NAMESPACE: &str = "fleet";
 /// Most time for one phase.
 const LIMIT: Duration = Duration::from_secs(900);
 
@@ -79,26 +77,15 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-async fn server(options: &Options) -> Result<ApiServer> {
-    let crds = shared::crd::all().into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
-    let nodes = FakeNodes { count: u32::try_from(options.clusters / 50 + 1)?, ..FakeNodes::default() };
-    let server = ApiServer::start(api::Options {
-        crds,
-        scheduler: true,
-        fake_nodes: Some(nodes),
-        progress: Progress::stderr(),
-        ..api::Options::default()
-    })
-    .await?;
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(server.client());
-    namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
-    Ok(server)
+/// Enough nodes for the Pods of the fleet.
+fn nodes(options: &Options) -> Result<FakeNodes> {
+    Ok(FakeNodes { count: u32::try_from(options.clusters / 50 + 1)?, ..FakeNodes::default() })
 }
 
 async fn measure_floor(options: &Options) -> Result<Duration> {
-    let server = server(options).await?;
+    let server = server::start(nodes(options)?).await?;
     let elapsed = floor::create_all(&server.client(), options).await;
+    println!("floor: CPU of the control plane: {}", server::cpu(&server));
     server.stop().await?;
     elapsed
 }
@@ -108,6 +95,7 @@ struct Figures {
     all_ready: Duration,
     to_ready: Vec<Duration>,
     cpu: Duration,
+    control_plane: String,
     idle_cpu: Duration,
     resident: u64,
     peak: u64,
@@ -119,14 +107,14 @@ struct Figures {
 }
 
 async fn measure_operator(options: &Options, program: &std::path::Path) -> Result<Figures> {
-    let server = server(options).await?;
-    let operator = Operator::start(&server, program).await?;
+    let server = server::start(nodes(options)?).await?;
+    let operator = Operator::start(&server, program, &[]).await?;
     let client = server.client();
     let clusters: Api<RayCluster> = Api::namespaced(client.clone(), NAMESPACE);
 
     let before = operator.cpu()?;
     let started = Instant::now();
-    let ready = watch::Ready::start(&client);
+    let ready = watch::clusters(&client);
     let names: Vec<String> = (0..options.clusters).map(|number| format!("c{number}")).collect();
     let created: Vec<(String, Instant)> = stream::iter(names.iter().map(|name| {
         let clusters = clusters.clone();
@@ -143,7 +131,8 @@ async fn measure_operator(options: &Options, program: &std::path::Path) -> Resul
     let all_ready = started.elapsed();
     let to_ready = created.iter().filter_map(|(name, at)| ready.get(name).map(|end| end.duration_since(*at))).collect();
     let cpu = operator.cpu()?.saturating_sub(before);
-    let writes = operator.writes().await.ok();
+    let control_plane = server::cpu(&server);
+    let writes = operator.counted("kuberay_api_writes_total").await.ok();
 
     let before = operator.cpu()?;
     Progress::stderr().step("idle", pause(options.idle_seconds)).await?;
@@ -164,7 +153,7 @@ async fn measure_operator(options: &Options, program: &std::path::Path) -> Resul
     let (_, peak) = operator.memory()?;
     operator.stop().await?;
     server.stop().await?;
-    Ok(Figures { all_ready, to_ready, cpu, idle_cpu, resident, peak, writes, relabelled, relabel_cpu, all_gone, delete_cpu })
+    Ok(Figures { all_ready, to_ready, cpu, control_plane, idle_cpu, resident, peak, writes, relabelled, relabel_cpu, all_gone, delete_cpu })
 }
 
 impl Figures {
@@ -179,6 +168,7 @@ impl Figures {
             seconds(percentile(&mut self.to_ready, 99))
         );
         println!("  CPU until ready {}, idle {} in {} s", seconds(self.cpu), seconds(self.idle_cpu), options.idle_seconds);
+        println!("  CPU of the control plane until ready: {}", self.control_plane);
         println!("  resident {}, peak {}", mib(self.resident), mib(self.peak));
         if let Some(writes) = self.writes {
             #[allow(clippy::cast_precision_loss)] // for people
@@ -188,12 +178,6 @@ impl Figures {
         println!("  a label on every cluster: quiet after {}, CPU {}", seconds(self.relabelled), seconds(self.relabel_cpu));
         println!("  all deleted: gone after {}, CPU {}", seconds(self.all_gone), seconds(self.delete_cpu));
     }
-}
-
-/// Time that the measurement itself is made of.
-async fn pause(length: u64) -> Result<()> {
-    tokio::time::sleep(Duration::from_secs(length)).await;
-    Ok(())
 }
 
 async fn relabel(clusters: &Api<RayCluster>, names: &[String]) -> Result<()> {

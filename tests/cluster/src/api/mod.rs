@@ -86,6 +86,7 @@ pub struct ApiServer {
     admin: Pair,
     client: Client,
     tools: fetch::KubectlTools,
+    programs: fetch::ControlPlane,
     daemons: Vec<process::Daemon>,
     instance: Instance,
     _ports: Vec<Port>,
@@ -135,7 +136,7 @@ impl ApiServer {
         };
         let (starting, client) = progress.step("starting an API server", start).await?;
         let Starting { layout, pki, admin, daemons } = starting;
-        Ok(Self { layout, pki, admin, client, tools, daemons, instance, _ports: ports })
+        Ok(Self { layout, pki, admin, client, tools, programs, daemons, instance, _ports: ports })
     }
 
     /// The administrator's kubeconfig.
@@ -212,6 +213,14 @@ impl ApiServer {
     /// Identities of the running programs with their names, the guard aside.
     pub fn processes(&self) -> Vec<(String, process::Identity)> {
         self.daemons.iter().map(|daemon| (daemon.name().to_owned(), daemon.identity())).collect()
+    }
+
+    /// Kills the API server as a crash would, and starts it again after `outage`. What it has stored stays; its watches are cut.
+    ///
+    /// # Errors
+    /// When it does not come up again.
+    pub async fn restart_api_server(&mut self, outage: Duration) -> Result<()> {
+        control_plane::restart_api(&self.layout, &mut self.daemons, &self.programs, &self.client, outage).await
     }
 
     /// The process that cleans up should this one die.

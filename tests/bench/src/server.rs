@@ -1,0 +1,42 @@
+//! The API server under measurement, with fake nodes.
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::json;
+use testcluster::api::{self, ApiServer, FakeNodes};
+use testcluster::progress::Progress;
+
+use crate::measure::Watched;
+
+/// Where everything is that a benchmark creates.
+pub(crate) const NAMESPACE: &str = "fleet";
+
+/// Starts an API server with our CRDs, [`NAMESPACE`] and fake nodes.
+///
+/// # Errors
+/// When a part of it does not start.
+pub(crate) async fn start(nodes: FakeNodes) -> Result<ApiServer> {
+    let crds = shared::crd::all().into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
+    let server = ApiServer::start(api::Options {
+        crds,
+        scheduler: true,
+        fake_nodes: Some(nodes),
+        progress: Progress::stderr(),
+        ..api::Options::default()
+    })
+    .await?;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+    Api::<Namespace>::all(server.client()).create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
+    Ok(server)
+}
+
+/// CPU that each part of the control plane has used so far, as text: it shows what an operator costs others.
+pub(crate) fn cpu(server: &ApiServer) -> String {
+    let part = |(name, process): (String, testcluster::process::Identity)| {
+        let cpu = Watched(u32::try_from(process.pid).ok()?).cpu().ok()?;
+        Some(format!("{name} {:.0} s", cpu.as_secs_f64()))
+    };
+    server.processes().into_iter().filter_map(part).collect::<Vec<_>>().join(", ")
+}
