@@ -2,7 +2,9 @@
 
 Runs in the submitter container, with nothing but Python and Ray. What the user wrote arrives as JSON in an environment variable:
 no shell reads it. Commands: `submit` waits for the dashboard and submits the job unless Ray has it; `result` tells by its exit code
-how the job ended (0), that it failed (1, only with `strict`), or that it goes on (75).
+how the job ended (0), that it failed (1, only with `strict`), or that it goes on (75). A job that was handed over and that Ray no
+longer knows was lost with its head. Whether it is run again is for the RayJob to say; ending well keeps Kubernetes from starting
+another submitter, which would hand it over a second time.
 """
 
 import json
@@ -12,6 +14,8 @@ import time
 import urllib.request
 
 PATIENCE = 60.0
+# A head that is replaced takes its time.
+PATIENCE_WITH_A_KNOWN_JOB = 300.0
 PAUSE = 2.0
 GOES_ON = 75
 
@@ -61,8 +65,8 @@ def passes(error):
     return isinstance(error, OSError) or ("status code 5" in text and "status code 4" not in text)
 
 
-def patiently(action):
-    end = time.monotonic() + PATIENCE
+def patiently(action, patience=PATIENCE):
+    end = time.monotonic() + patience
     while True:
         try:
             return action()
@@ -99,10 +103,10 @@ def submit():
 
 def result(strict):
     job_id = os.environ["RAY_JOB_SUBMISSION_ID"]
-    found = patiently(lambda: state(client(), job_id))
+    found = patiently(lambda: state(client(), job_id), PATIENCE_WITH_A_KNOWN_JOB)
     if found is None:
-        say("Ray does not know job", job_id)
-        return 1
+        say("Ray no longer knows job", job_id)
+        return 1 if strict else 0
     say("State of job", job_id, "is", found)
     if found in ("SUCCEEDED", "STOPPED"):
         return 0

@@ -437,7 +437,10 @@ fn rj_108_rj_144_rj_145_exit_codes() {
         (&alone, "unknown FAILED", None, 1),
         (&alone, "unknown STOPPED", None, 0),
         (&alone, "unknown SUCCEEDED", None, 0),
-        (&of_job, "unknown unknown", None, 1),
+        // Lost with its head: no other submitter is to hand it over again.
+        (&of_job, "unknown RUNNING unknown", None, 0),
+        (&restarted, "unknown RUNNING unknown", None, 0),
+        (&alone, "unknown unknown", None, 1),
         (&of_job, "unknown", Some(("REFUSE", "1")), 1),
     ];
     for (container, states, extra, wanted) in table {

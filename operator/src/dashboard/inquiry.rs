@@ -46,6 +46,8 @@ pub enum Occasion {
     SubmitterEnded,
     /// A deadline has passed: did the job end before? (WEAK-6)
     DeadlinePassed,
+    /// The head Pod that ran the job is not there any more: does Ray still know the job? (C-59)
+    HeadChanged,
 }
 
 /// What is known about the answer to an inquiry.

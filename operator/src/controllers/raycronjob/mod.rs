@@ -52,12 +52,12 @@ impl RayCronJobController {
 }
 
 /// What the rules have against a RayCronJob.
-fn problem(cron: &RayCronJob, context: &Context) -> Option<String> {
+async fn problem(cron: &RayCronJob, context: &Context) -> Option<String> {
     let object = match serde_json::to_value(cron) {
         Ok(object) => object,
         Err(error) => return Some(format!("the object cannot be read: {error}")),
     };
-    let report = validation::validate_stored(Kind::RayCronJob, &object, &context.settings.features);
+    let report = context.judge(Kind::RayCronJob, &object).await.report;
     (!report.allowed()).then(|| validation::render(&report, SHOWN_PROBLEMS))
 }
 
@@ -68,10 +68,9 @@ impl Reconciler for RayCronJobController {
 
     async fn reconcile(&self, cron: Arc<RayCronJob>) -> Result<Next, ApiError> {
         let (context, now) = (&*self.context, self.context.clock.now());
-        let owned = context.jobs.in_group(&cron.namespace().unwrap_or_default(), &cron.uid().unwrap_or_default());
-        // RayJobs that cannot be read are logged by the cache; they count as not there.
-        let children: Vec<Child> = owned.unwrap_or_default().iter().map(|job| Child::of(job)).collect();
-        let problem = problem(&cron, context);
+        let owned = context.jobs.each_in_group(&cron.namespace().unwrap_or_default(), &cron.uid().unwrap_or_default());
+        let children: Vec<Child> = owned.iter().map(|job| job.as_ref().map_or_else(Child::unreadable, |job| Child::of(job))).collect();
+        let problem = problem(&cron, context).await;
         let view = View { cron: &cron, problem: problem.as_deref(), children: &children, local: &self.local, now };
         let Plan { delete, create, status, notes, wake } = plan::plan(&view);
 
@@ -84,6 +83,8 @@ impl Reconciler for RayCronJobController {
         }
         Ok(match wake {
             Some(wake) => Next::After(Duration::try_from(wake.duration_since(now)).unwrap_or_default().min(HEARTBEAT)),
+            // What only warns is decided anew at any time, and nobody tells of that.
+            None if problem.is_some() => Next::After(HEARTBEAT),
             None => Next::OnChange,
         })
     }

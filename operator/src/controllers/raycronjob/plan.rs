@@ -52,6 +52,19 @@ impl Child {
         }
     }
 
+    /// What is to be known of a RayJob of which no more than its metadata can be read. Nobody knows whether it runs, so it counts as
+    /// running: a second one beside it is what `Forbid` is there to prevent.
+    pub fn unreadable(metadata: &ObjectMeta) -> Self {
+        Self {
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            state: JobDeploymentStatus::Unknown,
+            created: metadata.creation_timestamp.as_ref().map(|time| time.0),
+            ended: None,
+            going: metadata.deletion_timestamp.is_some(),
+        }
+    }
+
     /// Whether it may still run. One that the rules refuse does not, until somebody corrects it.
     fn is_active(&self) -> bool {
         !self.state.is_terminal() && self.state != JobDeploymentStatus::ValidationFailed

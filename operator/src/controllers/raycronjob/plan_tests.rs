@@ -234,6 +234,25 @@ fn concurrency_policies() {
 }
 
 #[test]
+fn a_rayjob_that_cannot_be_read_counts_as_running() {
+    let metadata: ObjectMeta =
+        serde_json::from_value(json!({"name": "k-1", "uid": "uid-k-1", "creationTimestamp": "2024-01-01T00:05:00Z"})).unwrap();
+    for (policy, makes, deletes) in [("Allow", true, 0), ("Forbid", false, 0), ("Replace", true, 1)] {
+        let spec = json!({"concurrencyPolicy": policy, "successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0});
+        let mut world = World::new(spec).at("2024-01-01T00:10:00Z");
+        world.children.push(Child::unreadable(&metadata));
+        let plan = world.think();
+        assert_eq!((plan.create.is_some(), plan.delete.len()), (makes, deletes), "{policy}");
+        assert_eq!(plan.status.active.contains(&"k-1".to_owned()), policy != "Replace", "{policy}");
+    }
+    // One that is going still may run.
+    let mut world = World::new(json!({"concurrencyPolicy": "Forbid"})).at("2024-01-01T00:10:00Z");
+    let going = ObjectMeta { deletion_timestamp: Some(Time(world.now)), ..metadata };
+    world.children.push(Child::unreadable(&going));
+    assert_eq!(created(&world.think()), None);
+}
+
+#[test]
 fn history_limits() {
     let world = |spec: Value| {
         World::new(spec)

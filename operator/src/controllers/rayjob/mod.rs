@@ -69,9 +69,9 @@ impl RayJobController {
         &self.inquirer
     }
 
-    fn judge(&self, key: &ObjectKey, job: &RayJob) -> Judged {
+    async fn judge(&self, key: &ObjectKey, job: &RayJob) -> Judged {
         let known = self.judged().get(key).cloned();
-        let judged = observe::judged(job, known, self.context.settings.features);
+        let judged = observe::judged(&self.context, job, known).await;
         self.judged().insert(key.clone(), judged.clone());
         judged
     }
@@ -84,7 +84,7 @@ impl RayJobController {
         let (context, now) = (&*self.context, self.context.clock.now());
         let key = ObjectKey::of(&*job);
         let seen = observe::observe(context, &self.inquirer, &job).await?;
-        let judged = self.judge(&key, &job);
+        let judged = self.judge(&key, &job).await;
         let random: [[u8; 5]; 2] = rand::random();
         let suffixes = random.map(|bytes| names::suffix(&bytes));
         let view = View {
@@ -118,7 +118,11 @@ impl RayJobController {
             self.write(&job, version, &status, notes, ended).await?;
         }
         // Nobody is woken by a status alone, and the next state has something to do.
-        Ok(if moved { Next::After(Duration::ZERO) } else { next(wake, now) })
+        Ok(match next(wake, now) {
+            _ if moved => Next::After(Duration::ZERO),
+            Next::OnChange if judged.may_change() => Next::After(RECONSIDER),
+            next => next,
+        })
     }
 
     async fn write(
@@ -155,6 +159,8 @@ impl RayJobController {
     }
 }
 
+/// How soon a RayJob is judged again whose problem may one day only be worth a warning: nobody tells of that.
+const RECONSIDER: Duration = Duration::from_secs(60);
 /// Pause before another try at something that somebody else has to make possible.
 const RETRY: Duration = Duration::from_secs(5);
 

@@ -9,7 +9,6 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use shared::{
     api::{RayCluster, RayJob, rayjob::JobDeploymentStatus},
-    features::FeatureGates,
     validation::{self, Kind},
     version::RayVersion,
 };
@@ -85,22 +84,36 @@ async fn old_kubelet(context: &Context, seen: &Seen) -> Option<String> {
 /// What the rules have against a RayJob, and for which version of it.
 #[derive(Clone, Debug)]
 pub struct Judged {
-    version: u64,
+    /// `None` if the same version may be judged otherwise the next time.
+    version: Option<u64>,
     /// What is wrong, if something is.
     pub problem: Option<Problem>,
 }
 
+impl Judged {
+    /// Whether the same version may be judged otherwise the next time.
+    pub fn may_change(&self) -> bool {
+        self.version.is_none()
+    }
+}
+
 /// Asks the rules, unless `known` is their answer for the same version.
-pub fn judged(job: &RayJob, known: Option<Judged>, features: FeatureGates) -> Judged {
+pub async fn judged(context: &Context, job: &RayJob, known: Option<Judged>) -> Judged {
     let version = version(job);
-    if let Some(known) = known.filter(|known| known.version == version) {
+    if let Some(known) = known.filter(|known| known.version == Some(version)) {
         return known;
     }
-    let problem = match serde_json::to_value(job) {
-        Ok(object) => problem(&validation::validate_stored(Kind::RayJob, &object, &features)),
-        Err(error) => Some(Problem { reason: "InvalidRayJobSpec", message: format!("the object cannot be read: {error}") }),
+    let (problem, lasting) = match serde_json::to_value(job) {
+        Ok(object) => {
+            let judgement = context.judge(Kind::RayJob, &object).await;
+            (problem(&judgement.report), judgement.lasting)
+        }
+        Err(error) => {
+            let message = format!("the object cannot be read: {error}");
+            (Some(Problem { reason: "InvalidRayJobSpec", message }), true)
+        }
     };
-    Judged { version, problem }
+    Judged { version: lasting.then_some(version), problem }
 }
 
 /// Changes with everything that the rules look at: the spec has a number of its own, labels, annotations and the state have none.

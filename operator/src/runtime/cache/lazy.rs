@@ -87,7 +87,7 @@ impl<T: Root> Lazy<T> {
     /// # Errors
     /// When the spec is missing, or spec or status do not have the form that the API types say.
     pub fn decode(&self) -> Result<T, Undecodable> {
-        let part = |name: &str, problem: serde_json::Error| self.undecodable(format!("{name}: {problem}"));
+        let part = |name: &str, problem: serde_json::Error| self.undecodable(format!("{name}: {}", without_values(&problem.to_string())));
         let spec = self.spec.as_deref().map_or("null", RawValue::get);
         let spec = serde_json::from_str(spec).map_err(|problem| part("spec", problem))?;
         let status = self.status.as_deref().map(RawValue::get).map(serde_json::from_str::<Option<T::Status>>).transpose();
@@ -103,6 +103,22 @@ impl<T: Root> Lazy<T> {
     fn undecodable(&self, problem: String) -> Undecodable {
         Undecodable { kind: T::kind(&()).into_owned(), namespace: self.namespace().unwrap_or_default(), name: self.name_any(), problem }
     }
+}
+
+/// What a decoder says, without the texts that it quotes: they may be secret.
+fn without_values(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let (mut quoted, mut escaped) = (false, false);
+    for letter in text.chars() {
+        if letter == '"' && !escaped {
+            quoted = !quoted;
+            kept.push_str(if quoted { "\"…" } else { "\"" });
+        } else if !quoted {
+            kept.push(letter);
+        }
+        escaped = letter == '\\' && !escaped;
+    }
+    kept
 }
 
 impl<T> fmt::Debug for Lazy<T> {
@@ -192,6 +208,12 @@ impl<T: Root> Roots<T> {
     /// When one of them cannot be decoded.
     pub fn in_group(&self, namespace: &str, group: &str) -> Result<Vec<Arc<T>>, Undecodable> {
         self.cache.in_group(namespace, group).iter().map(|object| self.decode(object)).collect()
+    }
+
+    /// The same, one by one: of an object that cannot be decoded its metadata, since it is there all the same.
+    pub fn each_in_group(&self, namespace: &str, group: &str) -> Vec<Result<Arc<T>, ObjectMeta>> {
+        let objects = self.cache.in_group(namespace, group);
+        objects.iter().map(|object| self.decode(object).map_err(|_| object.metadata.clone())).collect()
     }
 
     /// The cache beneath: for waiting, counting and watching.

@@ -272,6 +272,17 @@ fn ray_objects_are_decoded_when_they_are_read() {
 }
 
 #[test]
+fn what_a_decoder_quotes_reaches_no_message() {
+    let roots: Roots<RayCluster> = Roots::new(|_| None, &[Scope::Cluster]);
+    for secret in ["hunter2", "a \"hunter2\" b", "hunter2\\"] {
+        roots.cache().applied(cluster(&json!({ "headGroupSpec": secret })));
+        let fault = roots.get("ns", "c").unwrap_err();
+        assert!(!fault.to_string().contains("hunter2"), "{fault}");
+        assert!(fault.problem.contains("invalid type: string \"…\", expected") && fault.problem.contains("at line 1"), "{fault}");
+    }
+}
+
+#[test]
 fn an_object_that_cannot_be_decoded_is_named_and_stops_nobody() {
     let roots: Roots<RayCluster> = Roots::new(|_| None, &[Scope::Cluster]);
     roots.cache().applied(cluster(&json!({ "headGroupSpec": 7 })));
@@ -279,6 +290,11 @@ fn an_object_that_cannot_be_decoded_is_named_and_stops_nobody() {
     assert_eq!((fault.kind.as_str(), fault.namespace.as_str(), fault.name.as_str()), ("RayCluster", "ns", "c"));
     assert!(fault.problem.starts_with("spec: "), "{fault}");
     assert_eq!(roots.metadata("ns", "c").unwrap().uid.as_deref(), Some("u"));
+    let grouped: Roots<RayCluster> = Roots::new(|_| Some("g"), &[Scope::Cluster]);
+    grouped.cache().applied(cluster(&json!({ "headGroupSpec": 7 })));
+    assert!(grouped.in_group("ns", "g").is_err());
+    let each = grouped.each_in_group("ns", "g");
+    assert_eq!(each[0].as_ref().unwrap_err().uid.as_deref(), Some("u"));
 }
 
 #[test]

@@ -36,19 +36,23 @@ pub(super) fn plan(draft: &mut Draft<'_>) {
     }
 }
 
-/// A RayJob that failed for another reason than its Ray job leaves that running, or about to be submitted.
+/// A RayJob that failed for another reason than its Ray job leaves that running, or about to be submitted. Where the job was lost with
+/// its head, a submitter that is started anew would hand it to the new head.
 fn stop_what_goes_on(draft: &mut Draft<'_>) {
-    if draft.state() != JobDeploymentStatus::Failed || draft.is_over() {
+    let may_come_back = draft.is_over() && draft.submitter == Submitter::Active;
+    if draft.state() != JobDeploymentStatus::Failed || (draft.is_over() && !may_come_back) {
         return;
     }
     if let Some(Reply::Job(info)) = draft.reply()
         && info.is_terminal()
     {
-        let message = draft.plan.status.message.clone();
-        let reason = draft.plan.status.reason.clone();
-        verdict::absorb(draft);
-        draft.status().message = message;
-        draft.status().reason = reason;
+        if !may_come_back {
+            let message = draft.plan.status.message.clone();
+            let reason = draft.plan.status.reason.clone();
+            verdict::absorb(draft);
+            draft.status().message = message;
+            draft.status().reason = reason;
+        }
         return;
     }
     if !draft.is_known()

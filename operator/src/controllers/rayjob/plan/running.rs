@@ -33,9 +33,11 @@ pub(super) fn plan(draft: &mut Draft<'_>) {
     let Some(cluster) = cluster else {
         // Making it anew would show the old job's state for a cluster that never had the job (WEAK-28).
         let name = draft.plan.status.ray_cluster_name.clone();
-        return ending::fail(draft, ending::APP_FAILED, format!("RayCluster {name} is gone, and the job with it"));
+        return ending::lose(draft, format!("RayCluster {name} is gone, and the job with it"));
     };
-    if matches!(draft.reply(), Some(Reply::Job(_))) {
+    // What is shown names the head that Ray's word came from, so that a new head does not pass for the one that ran the job.
+    let is_from_this_head = !verdict::is_head_changed(draft) || draft.is_answered_for(Occasion::HeadChanged);
+    if matches!(draft.reply(), Some(Reply::Job(_))) && is_from_this_head {
         draft.mirror(&cluster);
     }
     follow(draft);
@@ -65,6 +67,8 @@ fn adopt_new_id(draft: &mut Draft<'_>) {
 pub(super) fn follow(draft: &mut Draft<'_>) {
     let occasion = if deadlines::active(draft).is_some_and(|deadline| deadline <= draft.view.now) {
         Occasion::DeadlinePassed
+    } else if verdict::is_head_changed(draft) {
+        Occasion::HeadChanged
     } else if draft.submitter.is_over() {
         Occasion::SubmitterEnded
     } else {

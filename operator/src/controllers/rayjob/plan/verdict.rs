@@ -69,7 +69,7 @@ pub(super) fn judge(draft: &mut Draft<'_>) {
 /// RJ-143: nothing replaces the head, and nothing is left to ask.
 fn head_gone(draft: &mut Draft<'_>) {
     let cluster = draft.plan.status.ray_cluster_name.clone();
-    ending::fail(draft, ending::APP_FAILED, format!("the head Pod of RayCluster {cluster} is gone, and the job with it"));
+    ending::lose(draft, format!("the head Pod of RayCluster {cluster} is gone, and the job with it"));
 }
 
 /// Ray answers, and does not know the job (RJ-46).
@@ -78,9 +78,12 @@ fn unknown(draft: &mut Draft<'_>) {
     let now = draft.view.now;
     let since = draft.answer().map_or(now, |answer| answer.since);
     if draft.is_known() {
+        if is_head_replaced(draft) && draft.is_answered_for(Occasion::HeadChanged) {
+            return head_replaced(draft);
+        }
         return when(draft, later(since, CONFIRM), |draft| {
             let text = format!("Ray no longer knows job {id}: the head was started anew, and without fault tolerance it forgets its jobs");
-            ending::fail(draft, ending::APP_FAILED, text);
+            ending::lose(draft, text);
         });
     }
     // An answer from before the submitter ended says nothing: the submitter may have handed the job over after it (WEAK-18).
@@ -111,8 +114,7 @@ fn silent(draft: &mut Draft<'_>, problem: &str) {
         return head_gone(draft);
     }
     if is_head_replaced(draft) {
-        let text = "the head Pod that ran the job was replaced, and without fault tolerance its jobs are lost";
-        return ending::fail(draft, ending::APP_FAILED, text);
+        return head_replaced(draft);
     }
     let now = draft.view.now;
     let nobody = !draft.view.seen.live_head().is_some_and(|head| head.status.phase == Phase::Running);
@@ -140,13 +142,30 @@ fn patience(draft: &Draft<'_>) -> SignedDuration {
     SignedDuration::from_secs(draft.view.settings.switches.job_status_check_timeout_seconds)
 }
 
-/// Whether a known job ran on a head Pod that is no longer there, and nothing kept its state. The name of that Pod was noted with
-/// Ray's last answer.
+/// Whether the head Pod from which Ray's last word about a known job came is not there any more. Its name was noted with that word.
+pub(super) fn is_head_changed(draft: &Draft<'_>) -> bool {
+    let noted = noted_head(draft);
+    draft.is_known() && !noted.is_empty() && head_name(draft) != Some(noted)
+}
+
+/// Whether another head Pod is in its place, and nothing kept the job's state.
 fn is_head_replaced(draft: &Draft<'_>) -> bool {
-    let noted = draft.plan.status.ray_cluster_status.head.pod_name.as_str();
     let keeps_state = draft.view.seen.cluster.as_deref().is_some_and(|cluster| gcs_store(cluster).is_some());
-    let head = draft.view.seen.head.as_ref().and_then(|head| head.metadata.name.as_deref());
-    draft.is_known() && !noted.is_empty() && !keeps_state && head.is_some_and(|head| head != noted)
+    is_head_changed(draft) && head_name(draft).is_some() && !keeps_state
+}
+
+fn head_replaced(draft: &mut Draft<'_>) {
+    let (old, new) = (noted_head(draft), head_name(draft).unwrap_or_default());
+    let text = format!("head Pod {old}, which ran the job, was replaced by {new}, and without fault tolerance its jobs are lost");
+    ending::lose(draft, text);
+}
+
+fn noted_head<'d>(draft: &'d Draft<'_>) -> &'d str {
+    &draft.plan.status.ray_cluster_status.head.pod_name
+}
+
+fn head_name<'d>(draft: &'d Draft<'_>) -> Option<&'d str> {
+    draft.view.seen.head.as_ref().and_then(|head| head.metadata.name.as_deref())
 }
 
 /// Acts if the time has come; otherwise asks for a look then.

@@ -1,6 +1,7 @@
 //! Tables over the state machine. [`World`] is the smallest model of what surrounds a RayJob: it carries actions out on plain data.
 
 mod ends;
+mod heads;
 mod modes;
 mod rules;
 mod transitions;

@@ -68,12 +68,12 @@ fn rj_143_rj_149_sidecar_mode_ends_with_its_head() {
     let mut world = World::in_ray("SidecarMode", json!({}));
     world.seen.head = None;
     world.look();
-    assert_eq!(world.summary(), "Failed/AppFailed/RUNNING");
+    assert_eq!(world.summary(), "Failed/AppFailed/FAILED");
     for phase in ["Failed", "Succeeded"] {
         let mut world = World::in_ray("SidecarMode", json!({"backoffLimit": 1}));
         world.set_head_phase(phase);
         world.look();
-        assert_eq!(world.summary(), "Retrying/AppFailed/RUNNING");
+        assert_eq!(world.summary(), "Retrying/AppFailed/FAILED");
     }
 }
 

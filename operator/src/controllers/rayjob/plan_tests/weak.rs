@@ -553,7 +553,7 @@ fn weak_28_a_vanished_cluster_is_a_failure() {
     let mut world = World::in_ray("HTTPMode", json!({"backoffLimit": 1}));
     world.seen.cluster = None;
     let plan = world.look();
-    assert_eq!((world.summary().as_str(), actions(&plan)), ("Retrying/AppFailed/RUNNING", vec![]));
+    assert_eq!((world.summary().as_str(), actions(&plan)), ("Retrying/AppFailed/FAILED", vec![]));
     // Unless Ray has said before how the job ended.
     let mut world = World::in_ray("HTTPMode", json!({"backoffLimit": 1}));
     world.says("SUCCEEDED");
@@ -577,24 +577,7 @@ fn weak_29_http_mode_does_not_run_a_lost_job_again() {
     world.look();
     assert_eq!(world.state(), State::Running, "one answer may be a mistake");
     world.after(5).look();
-    assert_eq!(world.summary(), "Failed/AppFailed/RUNNING");
-}
-
-#[test]
-fn c_59_a_replaced_head_without_fault_tolerance_is_a_lost_job() {
-    let mut world = World::in_ray("K8sJobMode", json!({}));
-    world.silence();
-    world.look();
-    assert_eq!(world.state(), State::Running);
-    world.head("head-2", json!({}));
-    world.look();
-    assert_eq!(world.summary(), "Failed/AppFailed/RUNNING");
-    // As long as Ray answers, Ray decides.
-    let mut world = World::in_ray("K8sJobMode", json!({}));
-    world.head("head-2", json!({}));
-    world.says("RUNNING");
-    world.look();
-    assert_eq!(world.state(), State::Running);
+    assert_eq!(world.summary(), "Failed/AppFailed/FAILED");
 }
 
 #[test]
