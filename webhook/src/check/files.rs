@@ -37,6 +37,9 @@ impl Input {
             None => io::stdin().lock().read_to_end(&mut bytes).map(|_| ()),
         };
         read.map_err(|error| error.to_string())?;
+        if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+            return Err("is UTF-16 text: save it as UTF-8".to_owned());
+        }
         String::from_utf8(bytes).map_err(|error| format!("is not UTF-8 text (at byte {})", error.utf8_error().valid_up_to()))
     }
 }
@@ -127,5 +130,7 @@ mod tests {
         fs::write(root.path().join("latin"), b"caf\xe9").unwrap();
         let latin = find(&[root.path().join("latin")]);
         assert_eq!(latin.inputs[0].read().unwrap_err(), "is not UTF-8 text (at byte 3)");
+        fs::write(root.path().join("wide"), b"\xff\xfea\0").unwrap();
+        assert!(find(&[root.path().join("wide")]).inputs[0].read().unwrap_err().contains("UTF-16"));
     }
 }

@@ -63,6 +63,11 @@ pub(super) fn metadata<'a>(object: &'a Value, field: &str) -> &'a str {
 
 /// Says what an object is from its `apiVersion` and `kind`.
 pub(super) fn identify(object: &Value) -> Identity {
+    if let Value::Array(items) = object {
+        let ours = items.iter().any(|item| item.is_object() && !matches!(identify(item), Identity::Other));
+        let message = "a list is no manifest: leave out the `- `, and put `---` between the objects".to_owned();
+        return if ours { Identity::Misnamed("", ErrorType::Invalid, message) } else { Identity::Other };
+    }
     let (api_version, kind_text) = (text(object, "apiVersion"), text(object, "kind"));
     let kind = kind_text.parse::<Kind>().ok();
     let version = api_version.strip_prefix("ray.io/");
@@ -134,6 +139,8 @@ mod tests {
             assert!(said.ends_with(words.next_back().unwrap_or_default()), "{api_version} {kind}: {said}");
         }
         assert!(matches!(identify(&json!([1])), Identity::Other));
+        assert!(matches!(identify(&json!([{"apiVersion": "v1", "kind": "Pod"}])), Identity::Other));
+        assert!(matches!(identify(&json!([{"apiVersion": "ray.io/v1", "kind": "RayJob"}])), Identity::Misnamed("", ..)));
     }
 
     #[test]

@@ -85,6 +85,9 @@ pub fn check_text(context: &Context, name: &str, source: &str) -> CheckedFile {
             match identify(&object.value) {
                 Identity::Ray(kind, schema) => file.objects.push(judge(context, kind, schema, object, source)),
                 Identity::Misnamed(field, error, message) => file.objects.push(misnamed(&object, field, error, message)),
+                Identity::Other if meant::swallowed(source, &object.duplicates) => file.objects.push(glued(&object)),
+                // An empty document is nothing.
+                Identity::Other if object.value.is_null() => {}
                 Identity::Other => file.skipped += 1,
             }
         }
@@ -101,6 +104,18 @@ fn unreadable(source: &str, error: &YamlError) -> Checked {
 fn misnamed(object: &Object<'_>, field: &'static str, kind: ErrorType, message: String) -> Checked {
     let line = object.place.find(&[Step::Key(field.to_owned())]).pos.line;
     let errors = vec![Finding { path: field.to_owned(), kind, message, line }];
+    Checked { errors, patch: json!([]), ..head(object) }
+}
+
+/// An object of another kind that has taken the place of one of ours.
+fn glued(object: &Object<'_>) -> Checked {
+    let finding = |second: &Duplicate| Finding {
+        path: Step::join(&second.path),
+        kind: ErrorType::Duplicate,
+        message: meant::glued_message(second),
+        line: second.again.line,
+    };
+    let errors = meant::glued(&object.duplicates).or(object.duplicates.first()).map(finding).into_iter().collect();
     Checked { errors, patch: json!([]), ..head(object) }
 }
 

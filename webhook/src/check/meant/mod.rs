@@ -12,7 +12,7 @@ pub(super) use advice::{Advice, advice};
 pub(super) use distance::nearest;
 pub(super) use scalars::remark;
 pub(super) use source::{line_before_content, line_of_problem, value_at};
-pub(super) use syntax::{glued, glued_message, syntax};
+pub(super) use syntax::{glued, glued_message, swallowed, syntax};
 pub(super) use unknown::unknown;
 
 /// Whether a field is a text that holds YAML.

@@ -45,6 +45,9 @@ fn wrong_type(wanted: ValueType, value: &Value, steps: &[Step], written: &str) -
         (ValueType::String, Value::Object(_)) if in_map(steps, &["labels", "annotations", "nodeSelector", "rayStartParams"]) => {
             "; entries have no entries of their own: write `key: value`".to_owned()
         }
+        (ValueType::String, Value::Object(_)) if in_map(steps, &["resources"]) => {
+            "; these are resources as Ray counts them; what a container gets belongs in template.spec.containers[].resources".to_owned()
+        }
         (ValueType::String, Value::Bool(_) | Value::Number(_)) => {
             let read = value.to_string();
             let text = if written.is_empty() { &read } else { written };
@@ -110,6 +113,13 @@ mod tests {
                 "; it is a text that holds YAML: write `serveConfigV2: |`, and the lines below stay as they are",
             ),
             (String, json!({"a": 1}), "metadata.labels[app]", "", "; entries have no entries of their own: write `key: value`"),
+            (
+                String,
+                json!({"cpu": 1}),
+                "spec.headGroupSpec.resources[limits]",
+                "",
+                "; these are resources as Ray counts them; what a container gets belongs in template.spec.containers[].resources",
+            ),
             (IntOrString, json!(0.5), "limits[cpu]", "0.50", "; put it in quotes: \"0.50\", or in thousandths of a core: \"500m\""),
             (IntOrString, json!(0.5), "limits[memory]", "", "; put it in quotes: \"0.5\""),
             (Integer, json!("2"), "spec.replicas", "", "; leave out the quotes: 2"),

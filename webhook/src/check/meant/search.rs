@@ -39,6 +39,13 @@ const COMMON: &[&str] = &[
 /// Parts of an object that a user does not write, or seldom.
 const SIDE: &[&str] = &["status", "ephemeralContainers", "initContainers", "volumes", "lifecycle", "affinity"];
 
+/// Options of containers that the operator adds.
+const ADDED: &[&str] = &["autoscalerOptions", "collectorOptions"];
+/// What nearly always is meant for the user's own container.
+const OF_CONTAINERS: &[&str] = &["image", "imagePullPolicy", "env", "envFrom", "resources", "volumeMounts", "securityContext"];
+/// How much further away the options of an added container count for these.
+const DETOUR: usize = 6;
+
 /// One step down a schema.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Part<'s> {
@@ -56,15 +63,19 @@ pub(super) fn elsewhere(root: Field<'_>, parent: &[Step], name: &str) -> Option<
     let most = if COMMON.contains(&name) { MAX_DISTANCE_OF_COMMON } else { MAX_DISTANCE };
     let shared = |place: &Vec<Part<'_>>| place.iter().zip(&here).take_while(|(one, other)| one == other).count();
     let distance = |place: &Vec<Part<'_>>| here.len() + place.len() - 2 * shared(place);
-    let side = |place: &Vec<Part<'_>>| {
-        place.iter().skip(shared(place)).filter(|part| matches!(part, Part::Field(name) if SIDE.contains(name))).count()
+    let leads_through = |place: &Vec<Part<'_>>, names: &[&str]| {
+        place.iter().skip(shared(place)).filter(|part| matches!(part, Part::Field(name) if names.contains(name))).count()
+    };
+    let detour = |place: &Vec<Part<'_>>| {
+        let added = if OF_CONTAINERS.contains(&name) { leads_through(place, ADDED) } else { 0 };
+        2 * leads_through(place, SIDE) + DETOUR * added
     };
     // Near, then on the main road, then down rather than up.
     let best = search
         .found
         .iter()
         .filter(|place| distance(place) <= most)
-        .min_by_key(|place| (distance(place) + 2 * side(place), here.len() - shared(place)))?;
+        .min_by_key(|place| (distance(place) + detour(place), here.len() - shared(place)))?;
     Some(shown(best, parent, shared(best), name))
 }
 
@@ -181,6 +192,10 @@ mod tests {
             ),
             (Kind::RayCluster, "spec.headGroupSpec.template", "rayStartParams", Some("spec.headGroupSpec.rayStartParams")),
             (Kind::RayCluster, "spec.headGroupSpec.template", "labels", Some("spec.headGroupSpec.template.metadata.labels")),
+            (Kind::RayCluster, "spec.headGroupSpec", "image", Some("spec.headGroupSpec.template.spec.containers[].image")),
+            (Kind::RayCluster, "spec.workerGroupSpecs[1]", "env", Some("spec.workerGroupSpecs[1].template.spec.containers[].env")),
+            (Kind::RayCluster, "spec", "image", Some("spec.headGroupSpec.template.spec.containers[].image")),
+            (Kind::RayCluster, "spec", "upscalingMode", Some("spec.autoscalerOptions.upscalingMode")),
             (Kind::RayCluster, "", "headGroupSpec", Some("spec.headGroupSpec")),
             (Kind::RayService, "spec.rayClusterConfig", "headService", Some("spec.rayClusterConfig.headGroupSpec.headService")),
             (Kind::RayService, "spec.rayClusterConfig", "serveConfigV2", Some("spec.serveConfigV2")),

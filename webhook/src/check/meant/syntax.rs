@@ -1,5 +1,6 @@
 //! Remarks on texts that are not YAML, and on keys written twice.
 
+use shared::validation::Kind;
 use shared::yaml::{Duplicate, Step, YamlError};
 
 use super::source::line;
@@ -14,7 +15,9 @@ fn slip(source: &str, error: &YamlError) -> &'static str {
     let here = line(source, error.line);
     let around = [line(source, error.line.saturating_sub(1)), here];
     let in_value = |begins: &[char]| here.split_once(": ").is_some_and(|(_, value)| value.trim_start().starts_with(begins));
-    if around.iter().any(|line| line.contains("{{")) {
+    if error.message.contains("aliases") {
+        "; write out what they stand for"
+    } else if around.iter().any(|line| line.contains("{{")) {
         "; `{{` is a placeholder of a template: render it first, for example with `helm template CHART | kuberay-webhook check -`"
     } else if around.iter().any(|line| line.trim_start_matches(' ').starts_with('\t')) {
         "; indent with spaces: YAML does not take tabs"
@@ -40,6 +43,16 @@ pub(in crate::check) fn glued(duplicates: &[Duplicate]) -> Option<&Duplicate> {
     if top().count() < 2 { None } else { top().min_by_key(|duplicate| duplicate.again) }
 }
 
+/// Whether one of the objects that are written without `---` between them is of our kinds. Only the last of them is left as a value.
+pub(in crate::check) fn swallowed(source: &str, duplicates: &[Duplicate]) -> bool {
+    let is_ours = |at: u32| {
+        let value = line(source, at).split_once("kind:").map(|(_, value)| value.trim().trim_matches(['"', '\'', ',', '}']));
+        value.is_some_and(|value| value.parse::<Kind>().is_ok())
+    };
+    let kinds = duplicates.iter().filter(|duplicate| matches!(duplicate.path.as_slice(), [Step::Key(key)] if key == "kind"));
+    kinds.flat_map(|duplicate| [duplicate.first.line, duplicate.again.line]).any(is_ours)
+}
+
 /// The message for it.
 pub(in crate::check) fn glued_message(second: &Duplicate) -> String {
     format!("a second object begins here, and its fields replace those of the one in line {}: put `---` between them", second.first.line)
@@ -50,6 +63,10 @@ mod tests {
     use shared::yaml::{documents, parse_document};
 
     use super::*;
+
+    const BOMB: &str = "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n\
+        d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\n\
+        g: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f,*f]\n";
 
     #[test]
     fn common_slips_are_recognised() {
@@ -62,6 +79,7 @@ mod tests {
             ("a: `x`\n", "means something"),
             ("a:\n  b: 1\n c: 2\n", "indentation"),
             ("a: [\n", "cannot be read as YAML"),
+            (BOMB, "write out"),
         ];
         for (text, remark) in table {
             let error = documents(text).remove(0).unwrap_err();
@@ -76,6 +94,11 @@ mod tests {
         assert_eq!(glued(&two).unwrap().again.line, 4);
         assert!(glued_message(glued(&two).unwrap()).contains("line 1"));
         assert!(glued(&duplicates("kind: b\nkind: c\n")).is_none());
+        for (text, ours) in
+            [("a: 1\nkind: RayJob\nkind: \"Service\"\n", true), ("kind: Pod\nkind: 'RayJob'\n", true), ("kind: A\nkind: B\n", false)]
+        {
+            assert_eq!(swallowed(text, &duplicates(text)), ours, "{text}");
+        }
         assert!(glued(&duplicates("spec: {kind: a, kind: b, spec: 1, spec: 2}\n")).is_none());
     }
 }

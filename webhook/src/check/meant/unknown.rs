@@ -60,6 +60,7 @@ enum Place {
     /// The spec of one of our kinds, also inside another.
     Spec(Kind),
     HeadGroup,
+    WorkerGroup,
     Resources,
     /// `metadata` of a Pod template or another embedded object.
     InnerMetadata,
@@ -77,8 +78,8 @@ impl Place {
             Place::Spec(Kind::RayService)
         } else if has("schedule") && has("jobTemplate") {
             Place::Spec(Kind::RayCronJob)
-        } else if has("rayStartParams") && !has("groupName") {
-            Place::HeadGroup
+        } else if has("rayStartParams") {
+            if has("groupName") { Place::WorkerGroup } else { Place::HeadGroup }
         } else if has("limits") && has("requests") {
             Place::Resources
         } else if has("labels") && has("annotations") && has("finalizers") && !has("uid") {
@@ -126,6 +127,7 @@ fn note(place: Place, name: &str) -> Option<&'static str> {
             "creationTimestamp" | "generateName" | "uid" | "resourceVersion" | "generation" | "ownerReferences" | "managedFields"
             | "selfLink",
         ) => "the metadata of a template has only name, namespace, labels, annotations and finalizers: remove it",
+        (Place::WorkerGroup, "name" | "group") => "did you mean groupName?",
         (Place::HeadGroup, "groupName") => "the head's group has a fixed name: remove it",
         (Place::HeadGroup, "service" | "headServiceAnnotations") => {
             "the head's Service is described by headService, its annotations by headServiceAnnotations of the cluster"
@@ -231,6 +233,18 @@ mod tests {
                 json!({"spec": {"workerGroupSpecs": [{"minReplica": 1}]}}),
                 "spec.workerGroupSpecs[0].minReplica",
                 "did you mean minReplicas?",
+            ),
+            (
+                RayCluster,
+                json!({"spec": {"workerGroupSpecs": [{"name": "x"}]}}),
+                "spec.workerGroupSpecs[0].name",
+                "did you mean groupName?",
+            ),
+            (
+                RayCluster,
+                json!({"spec": {"headGroupSpec": {"image": "x"}}}),
+                "spec.headGroupSpec.image",
+                "it belongs in spec.headGroupSpec.template.spec.containers[].image",
             ),
             (
                 RayCluster,
