@@ -42,8 +42,8 @@ pub struct ClusterMemory {
     pub verdict: Option<((i64, u64), Verdict)>,
     /// Objects without a cache that were looked at, with a mark of what they were compared with, and when.
     pub checked: BTreeMap<&'static str, (u64, Timestamp)>,
-    /// Since when details of the status wait to be written.
-    pub details_since: Option<Timestamp>,
+    /// Since when something new in the status waits to be written.
+    pub unwritten_since: Option<Timestamp>,
 }
 
 impl ClusterMemory {

@@ -147,17 +147,19 @@ pub enum Write {
     No,
     /// Now.
     Now,
-    /// Only details of a cluster on its way are new. They are written once they have been so for [`SETTLE`], or together with
-    /// something that matters.
-    Soon,
+    /// What is new can wait for so long since something new first waited, so that more of it comes with the same write. A status is
+    /// the dearest thing that an operator writes: it costs the API server as much as a Pod does.
+    Within(SignedDuration),
 }
 
-/// How long details wait to be written, so that a cluster whose Pods start one by one does not cause a write for each.
-pub const SETTLE: SignedDuration = SignedDuration::from_secs(5);
+/// How long it can wait that a cluster is there and well on its way: its Pods often start together, and then this is never written.
+pub const PROGRESS: SignedDuration = SignedDuration::from_secs(1);
+/// How long details wait, so that a cluster whose Pods start one by one does not cause a write for each.
+pub const DETAILS: SignedDuration = SignedDuration::from_secs(5);
 
 /// Whether and when `new` is to be written in place of `old` (RC-480). Time stamps alone are no news.
 pub fn worth_writing(old: Option<&RayClusterStatus>, new: &RayClusterStatus) -> Write {
-    let Some(old) = old else { return Write::Now };
+    let Some(old) = old else { return if is_on_its_way(new) { Write::Within(PROGRESS) } else { Write::Now } };
     let plain = |status: &RayClusterStatus| RayClusterStatus {
         last_update_time: None,
         state_transition_times: Default::default(),
@@ -166,17 +168,33 @@ pub fn worth_writing(old: Option<&RayClusterStatus>, new: &RayClusterStatus) -> 
     if plain(old) == plain(new) {
         return Write::No;
     }
-    let holding = |status: &RayClusterStatus| -> Vec<(String, String)> {
-        status.conditions.iter().map(|condition| (condition.type_.clone(), condition.status.clone())).collect()
-    };
+    let (is_head, is_other) = (|name: &str| name == condition::HEAD_POD_READY, |name: &str| name != condition::HEAD_POD_READY);
     // The word before the colon; what follows may count something that changes all the time.
     let cause = |status: &RayClusterStatus| status.reason.split(':').next().map(str::to_owned);
     let matters = old.state != new.state
         || old.observed_generation != new.observed_generation
         || cause(old) != cause(new)
         || old.head.service_name != new.head.service_name
-        || holding(old) != holding(new);
-    if matters { Write::Now } else { Write::Soon }
+        || holding(old, is_other) != holding(new, is_other);
+    match () {
+        () if matters => Write::Now,
+        () if holding(old, is_head) == holding(new, is_head) => Write::Within(DETAILS),
+        () if condition::holds(Some(new), condition::HEAD_POD_READY) => Write::Within(PROGRESS),
+        () => Write::Now,
+    }
+}
+
+/// Types and statuses of the conditions that pass.
+fn holding(status: &RayClusterStatus, pass: impl Fn(&str) -> bool) -> Vec<(&str, &str)> {
+    let conditions = status.conditions.iter().filter(|condition| pass(&condition.type_));
+    conditions.map(|condition| (condition.type_.as_str(), condition.status.as_str())).collect()
+}
+
+/// Whether a status says no more than that the cluster was taken up and waits for its Pods.
+fn is_on_its_way(status: &RayClusterStatus) -> bool {
+    status.state.is_empty()
+        && status.reason.is_empty()
+        && holding(status, |condition| condition != condition::HEAD_POD_READY).iter().all(|(_, status)| *status == "False")
 }
 
 /// Whether the rules were kept: for the status, [`Verdict`] is all that is told of them.

@@ -296,16 +296,41 @@ fn rc_480_what_is_written_and_when() {
         change(&mut new);
         worth_writing(Some(&old), &new)
     };
-    assert_eq!(worth_writing(None, &old), Write::Now);
     assert_eq!(change(&|_| {}), Write::No);
     assert_eq!(change(&|new| new.last_update_time = Some(Time(at(9)))), Write::No);
     assert_eq!(change(&|new| new.state = READY.to_owned()), Write::Now);
     assert_eq!(change(&|new| new.observed_generation = 2), Write::Now);
     assert_eq!(change(&|new| new.conditions[0].status = "Unknown".to_owned()), Write::Now);
     assert_eq!(change(&|new| new.reason = "ErrImagePull: x".to_owned()), Write::Now);
-    assert_eq!(change(&|new| new.conditions[0].message = "other".to_owned()), Write::Soon);
-    assert_eq!(change(&|new| new.ready_worker_replicas = 1), Write::Soon);
-    assert_eq!(change(&|new| new.head.pod_ip = "10.0.0.1".to_owned()), Write::Soon);
+    assert_eq!(change(&|new| new.conditions[0].message = "other".to_owned()), Write::Within(DETAILS));
+    assert_eq!(change(&|new| new.ready_worker_replicas = 1), Write::Within(DETAILS));
+    assert_eq!(change(&|new| new.head.pod_ip = "10.0.0.1".to_owned()), Write::Within(DETAILS));
+}
+
+#[test]
+fn rc_480_progress_waits_a_moment_and_trouble_does_not() {
+    let with = |pods: &[P]| tell(&pair(), &applied(pods));
+    let (coming, head_up) = (with(&[P::head("h").pending()]), with(&[P::head("h"), P::worker("w", "a").pending()]));
+    let ready = with(&[P::head("h"), P::worker("w", "a")]);
+    let waiting = json!([{ "name": "ray", "state": { "waiting": { "reason": "ErrImagePull" } } }]);
+    let stuck = with(&[P::head("h").status(json!({ "phase": "Pending", "containerStatuses": waiting }))]);
+    let suspended = {
+        let cluster = cluster(&[], json!({ "suspend": true }));
+        tell(&cluster, &Applied::untroubled(Stage::In(Phase::Asked), Vec::new()))
+    };
+    for (what, old, new, expected) in [
+        ("taken up", None, &coming, Write::Within(PROGRESS)),
+        ("taken up, the head is ready already", None, &head_up, Write::Within(PROGRESS)),
+        ("the head is ready", Some(&coming), &head_up, Write::Within(PROGRESS)),
+        ("all are ready", Some(&coming), &ready, Write::Now),
+        ("ready at the first look", None, &ready, Write::Now),
+        ("the head is no longer ready", Some(&head_up), &coming, Write::Now),
+        ("in trouble at the first look", None, &stuck, Write::Now),
+        ("in trouble", Some(&coming), &stuck, Write::Now),
+        ("suspension was asked for, which the status has to hold before it begins (RC-151)", None, &suspended, Write::Now),
+    ] {
+        assert_eq!(worth_writing(old, new), expected, "{what}");
+    }
 }
 
 #[test]
