@@ -76,7 +76,8 @@ async fn apply(server: &ApiServer, namespace: &str, jobs: &Path) -> Result<Durat
 async fn configurations(server: &ApiServer, webhook: Option<&Webhook>) -> Result<String> {
     let mut helm = server.helm();
     helm.args(["template", "bench"]).arg(testcluster::work_tree().join("charts/kuberay-operator"));
-    let output = helm.args(["--show-only", "templates/webhook/configurations.yaml"]).output().await?;
+    let output =
+        helm.args(["--show-only", "templates/webhook/configurations.yaml", "--set", "webhook.certificates.mode=secret"]).output().await?;
     ensure!(output.status.success(), "helm: {}", String::from_utf8_lossy(&output.stderr));
     let mut text = String::new();
     for document in shared::yaml::documents(&String::from_utf8(output.stdout)?) {

@@ -1,5 +1,7 @@
 //! An operator as a process of this machine.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -54,12 +56,30 @@ impl Operator {
 
     /// Sum of a counter over all its labels.
     pub(crate) async fn counted(&self, counter: &str) -> Result<u64> {
+        let total = self.lines(counter).await?.iter().map(|(_, value)| value).sum();
+        ensure!(total > 0, "the operator does not count {counter}");
+        Ok(total)
+    }
+
+    /// API writes so far by kind and verb, the most frequent first. Empty for a program that does not count them.
+    pub(crate) async fn writes(&self) -> Result<Vec<(String, u64)>> {
+        let mut writes: BTreeMap<String, u64> = BTreeMap::new();
+        for (labels, value) in self.lines("kuberay_api_writes_total").await? {
+            let label = |name: &str| labels.split(&format!("{name}=\"")).nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+            *writes.entry(format!("{} {}", label("verb"), label("kind"))).or_default() += value;
+        }
+        let mut writes: Vec<(String, u64)> = writes.into_iter().collect();
+        writes.sort_by_key(|(_, count)| Reverse(*count));
+        Ok(writes)
+    }
+
+    /// Labels and values of a counter.
+    async fn lines(&self, counter: &str) -> Result<Vec<(String, u64)>> {
         let text = get(self.metrics, "/metrics").await?;
-        let values = text.lines().filter(|line| line.starts_with(counter)).filter_map(|line| line.rsplit(' ').next());
-        let total: f64 = values.filter_map(|value| value.parse::<f64>().ok()).sum();
-        ensure!(total > 0.0, "the operator does not count {counter}");
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a count
-        Ok(total as u64)
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // counts
+        let value = |text: &str| text.parse::<f64>().ok().map(|value| value as u64);
+        let line = |line: &str| line.rsplit_once(' ').and_then(|(labels, number)| Some((labels.to_owned(), value(number)?)));
+        Ok(text.lines().filter(|line| line.starts_with(counter)).filter_map(line).collect())
     }
 
     /// Waits until the operator has used next to no CPU for two seconds.

@@ -99,7 +99,7 @@ struct Figures {
     idle_cpu: Duration,
     resident: u64,
     peak: u64,
-    writes: Option<u64>,
+    writes: Vec<(String, u64)>,
     relabelled: Duration,
     relabel_cpu: Duration,
     all_gone: Duration,
@@ -132,7 +132,7 @@ async fn measure_operator(options: &Options, program: &std::path::Path) -> Resul
     let to_ready = created.iter().filter_map(|(name, at)| ready.get(name).map(|end| end.duration_since(*at))).collect();
     let cpu = operator.cpu()?.saturating_sub(before);
     let control_plane = server::cpu(&server);
-    let writes = operator.counted("kuberay_api_writes_total").await.ok();
+    let writes = operator.writes().await.unwrap_or_default();
 
     let before = operator.cpu()?;
     Progress::stderr().step("idle", pause(options.idle_seconds)).await?;
@@ -170,10 +170,12 @@ impl Figures {
         println!("  CPU until ready {}, idle {} in {} s", seconds(self.cpu), seconds(self.idle_cpu), options.idle_seconds);
         println!("  CPU of the control plane until ready: {}", self.control_plane);
         println!("  resident {}, peak {}", mib(self.resident), mib(self.peak));
-        if let Some(writes) = self.writes {
-            #[allow(clippy::cast_precision_loss)] // for people
-            let each = writes as f64 / options.clusters.max(1) as f64;
-            println!("  {each:.1} API writes a cluster, its Pods and Services among them");
+        #[allow(clippy::cast_precision_loss)] // for people
+        let each = |count: u64| count as f64 / options.clusters.max(1) as f64;
+        let total: u64 = self.writes.iter().map(|(_, count)| count).sum();
+        if total > 0 {
+            let parts: Vec<String> = self.writes.iter().map(|(what, count)| format!("{:.1} {what}", each(*count))).collect();
+            println!("  {:.1} API writes a cluster: {}", each(total), parts.join(", "));
         }
         println!("  a label on every cluster: quiet after {}, CPU {}", seconds(self.relabelled), seconds(self.relabel_cpu));
         println!("  all deleted: gone after {}, CPU {}", seconds(self.all_gone), seconds(self.delete_cpu));
