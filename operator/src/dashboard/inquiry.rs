@@ -46,8 +46,10 @@ pub enum Occasion {
     SubmitterEnded,
     /// A deadline has passed: did the job end before? (WEAK-6)
     DeadlinePassed,
-    /// The head Pod that ran the job is not there any more: does Ray still know the job? (C-59)
-    HeadChanged,
+    /// The head Pod that ran the job is not there any more, and no other one yet: who answers may be about to go. (C-59)
+    HeadGone,
+    /// There is another head Pod: does Ray still know the job? (C-59)
+    HeadReplaced,
 }
 
 /// What is known about the answer to an inquiry.

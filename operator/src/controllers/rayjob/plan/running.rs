@@ -35,9 +35,7 @@ pub(super) fn plan(draft: &mut Draft<'_>) {
         let name = draft.plan.status.ray_cluster_name.clone();
         return ending::lose(draft, format!("RayCluster {name} is gone, and the job with it"));
     };
-    // What is shown names the head that Ray's word came from, so that a new head does not pass for the one that ran the job.
-    let is_from_this_head = !verdict::is_head_changed(draft) || draft.is_answered_for(Occasion::HeadChanged);
-    if matches!(draft.reply(), Some(Reply::Job(_))) && is_from_this_head {
+    if matches!(draft.reply(), Some(Reply::Job(_))) && verdict::is_from_this_head(draft) {
         draft.mirror(&cluster);
     }
     follow(draft);
@@ -68,7 +66,7 @@ pub(super) fn follow(draft: &mut Draft<'_>) {
     let occasion = if deadlines::active(draft).is_some_and(|deadline| deadline <= draft.view.now) {
         Occasion::DeadlinePassed
     } else if verdict::is_head_changed(draft) {
-        Occasion::HeadChanged
+        if draft.view.seen.head.is_some() { Occasion::HeadReplaced } else { Occasion::HeadGone }
     } else if draft.submitter.is_over() {
         Occasion::SubmitterEnded
     } else {

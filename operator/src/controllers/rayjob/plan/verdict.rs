@@ -8,7 +8,7 @@ use crate::{
     build::gcs_store,
     controllers::rayjob::submitter::Submitter,
     dashboard::{JobInfo, Occasion, Reply},
-    runtime::pod_view::Phase,
+    runtime::pod_view::{Phase, PodView},
 };
 
 /// How long Ray must deny a job that it has known before the job counts as lost.
@@ -78,7 +78,7 @@ fn unknown(draft: &mut Draft<'_>) {
     let now = draft.view.now;
     let since = draft.answer().map_or(now, |answer| answer.since);
     if draft.is_known() {
-        if is_head_replaced(draft) && draft.is_answered_for(Occasion::HeadChanged) {
+        if is_head_replaced(draft) && draft.is_answered_for(Occasion::HeadReplaced) {
             return head_replaced(draft);
         }
         return when(draft, later(since, CONFIRM), |draft| {
@@ -146,6 +146,14 @@ fn patience(draft: &Draft<'_>) -> SignedDuration {
 pub(super) fn is_head_changed(draft: &Draft<'_>) -> bool {
     let noted = noted_head(draft);
     draft.is_known() && !noted.is_empty() && head_name(draft) != Some(noted)
+}
+
+/// Whether Ray's word came from the head Pod of now. That Pod is then noted, so it must not be said too soon: a Pod that is gone for
+/// Kubernetes may still answer for a while, through a connection that was open before.
+pub(super) fn is_from_this_head(draft: &Draft<'_>) -> bool {
+    let answers = |head: &PodView| head.ray_container().is_some_and(|ray| ray.ready);
+    let is_new_word = || draft.is_answered_for(Occasion::HeadReplaced) && draft.view.seen.live_head().is_some_and(|head| answers(head));
+    !is_head_changed(draft) || is_new_word()
 }
 
 /// Whether another head Pod is in its place, and nothing kept the job's state.

@@ -11,8 +11,8 @@ fn head_goes(world: &mut World) {
 }
 
 /// Another head runs in its place.
-fn head_comes(world: &mut World, name: &str) {
-    world.head(name, json!({}));
+fn head_comes(world: &mut World, ready: bool, name: &str) {
+    world.head_that_is(ready, name, json!({}));
     world.set_cluster(|cluster| cluster.status.as_mut().unwrap().head.pod_name = name.into());
 }
 
@@ -23,8 +23,13 @@ fn c_59_a_new_head_that_does_not_know_the_job_is_a_lost_job() {
         // What Ray said before counts until it was asked again, and is not taken for the word of the new head.
         head_goes(&mut world);
         let plan = world.look();
-        assert_eq!((world.state(), plan.inquiry.unwrap().occasion), (State::Running, Occasion::HeadChanged), "{mode}");
-        head_comes(&mut world, "head-2");
+        assert_eq!((world.state(), plan.inquiry.unwrap().occasion), (State::Running, Occasion::HeadGone), "{mode}");
+        // A head that is no longer there answers, since it has not quite ended.
+        world.says("RUNNING");
+        world.look();
+        head_comes(&mut world, false, "head-2");
+        assert_eq!(world.look().inquiry.unwrap().occasion, Occasion::HeadReplaced, "{mode}");
+        world.says("RUNNING");
         world.look();
         assert_eq!(world.status().ray_cluster_status.head.pod_name, "head-1", "{mode}");
         world.replies(Reply::NotFound);
@@ -48,7 +53,7 @@ fn c_59_a_new_head_that_does_not_answer_is_a_lost_job_at_once() {
     world.silence();
     world.look();
     assert_eq!(world.state(), State::Running, "without a head there is nobody to ask");
-    head_comes(&mut world, "head-2");
+    head_comes(&mut world, false, "head-2");
     world.look();
     assert_eq!((world.summary().as_str(), world.status().failed), ("Retrying/AppFailed/FAILED", Some(1)));
     // Nothing is left to be stopped.
@@ -91,7 +96,7 @@ fn c_59_as_long_as_ray_knows_the_job_ray_decides() {
         let mut world = World::in_ray("K8sJobMode", spec);
         head_goes(&mut world);
         world.look();
-        head_comes(&mut world, "head-2");
+        head_comes(&mut world, true, "head-2");
         world.look();
         if !answers {
             // With its state in Redis a head may take its time.
@@ -114,7 +119,7 @@ fn c_59_as_long_as_ray_knows_the_job_ray_decides() {
 fn c_59_a_lost_job_that_a_submitter_hands_over_again_is_stopped() {
     let mut world = World::in_ray("K8sJobMode", json!({}));
     head_goes(&mut world);
-    head_comes(&mut world, "head-2");
+    head_comes(&mut world, false, "head-2");
     world.look();
     world.silence();
     world.look();

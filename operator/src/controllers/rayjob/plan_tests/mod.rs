@@ -205,12 +205,17 @@ impl World {
 
     /// A running head Pod with this state of the submitter's container.
     pub(super) fn head(&mut self, name: &str, submitter: Value) {
+        self.head_that_is(true, name, submitter);
+    }
+
+    /// The same, whose Ray container passes its readiness probe or does not.
+    pub(super) fn head_that_is(&mut self, ready: bool, name: &str, submitter: Value) {
         let mut submitter_status = json!({"name": "ray-job-submitter", "state": {"running": {}}});
         merge(&mut submitter_status, submitter);
         let pod = json!({
             "metadata": {"name": name, "namespace": "n", "labels": {"ray.io/node-type": "head"}},
             "spec": {"containers": [{"name": "ray-head"}], "nodeName": "node"},
-            "status": {"phase": "Running", "containerStatuses": [{"name": "ray-head", "state": {"running": {}}}, submitter_status]},
+            "status": {"phase": "Running", "containerStatuses": [{"name": "ray-head", "ready": ready, "state": {"running": {}}}, submitter_status]},
         });
         let pod: PodView = serde_json::from_value(pod).unwrap();
         self.seen.head = Some(Arc::new(pod));
