@@ -67,12 +67,19 @@ fn deployment(program: Program) -> &'static str {
 /// # Errors
 /// When helm fails or a program does not become available.
 pub async fn chart(shell: &Shell) -> Result<()> {
-    shell
-        .run(
-            "helm upgrade --install kuberay-operator charts/kuberay-operator \
-             --set 'featureGates[0].name=SidecarSubmitterRestart' --set 'featureGates[0].enabled=true'",
-        )
-        .await?;
+    chart_with(shell, &[]).await
+}
+
+/// The same with these feature gates besides the guide's.
+///
+/// # Errors
+/// When helm fails or a program does not become available.
+pub async fn chart_with(shell: &Shell, gates: &[&str]) -> Result<()> {
+    let mut line = "helm upgrade --install kuberay-operator charts/kuberay-operator".to_owned();
+    for (index, gate) in ["SidecarSubmitterRestart"].iter().chain(gates).enumerate() {
+        line.push_str(&format!(" --set 'featureGates[{index}].name={gate}' --set 'featureGates[{index}].enabled=true'"));
+    }
+    shell.run(&line).await?;
     shell.run("kubectl rollout status deployment/kuberay-operator deployment/kuberay-operator-webhook --timeout=120s").await?;
     // Ready Pods are one thing, and the node's rules for their Service another: the webhook is there once it refuses something.
     let question = r"sed 's/^  submissionMode: SidecarMode$/&\n  submitterConfig: {backoffLimit: 5}/' examples/rayjob-sidecar-restart.yaml \

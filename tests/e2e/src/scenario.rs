@@ -1,15 +1,19 @@
-//! A scenario with a RayCluster: a namespace of its own, what to ask and to do there, and a record of every Pod that was ever made in it.
+//! A scenario with RayClusters and RayJobs: a namespace of its own, what to ask and to do there, and a record of every Pod that was ever
+//! made in it.
 
+mod rayjob;
 mod record;
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
+use kube::Client;
+use serde_json::{Value, json};
 use testcluster::node::Node;
 use testcluster::progress::Progress;
 use tokio::time::timeout;
 
+pub use rayjob::{condition_of, until_let_go};
 pub use record::Record;
 
 use crate::install;
@@ -26,6 +30,7 @@ pub const SOON: Duration = Duration::from_secs(120);
 /// A running scenario.
 pub struct Scenario {
     node: Node,
+    client: Client,
     shell: Shell,
     namespace: String,
     record: Record,
@@ -61,18 +66,27 @@ pub struct Condition {
 /// # Errors
 /// Whatever the scenario fails with, or that something of it stays.
 pub async fn run(name: &str, steps: impl AsyncFnOnce(&Scenario) -> Result<()>) -> Result<()> {
+    run_with(&[], name, steps).await
+}
+
+/// The same with these feature gates besides the guide's.
+///
+/// # Errors
+/// Whatever the scenario fails with, or that something of it stays.
+pub async fn run_with(gates: &[&str], name: &str, steps: impl AsyncFnOnce(&Scenario) -> Result<()>) -> Result<()> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let node = install::node(&Progress::stderr()).await?;
     let shell = Shell::new(&node, true);
-    install::chart(&shell).await?;
+    install::chart_with(&shell, gates).await?;
     shell.quiet(&format!("kubectl delete namespace -l {LABEL} --timeout=120s")).await?;
 
     let begun = Instant::now();
     let namespace = format!("e2e-{name}");
     shell.run(&format!("kubectl create namespace {namespace}")).await?;
     shell.quiet(&format!("kubectl label namespace {namespace} {LABEL}=")).await?;
-    let record = Record::begin(&node.client().await?, &namespace).await?;
-    let scenario = Scenario { node, shell, namespace, record };
+    let client = node.client().await?;
+    let record = Record::begin(&client, &namespace).await?;
+    let scenario = Scenario { node, client, shell, namespace, record };
     scenario.kubectl(&format!("create configmap scripts --from-file={MANIFESTS}/scripts")).await?;
     if let Err(error) = steps(&scenario).await {
         scenario.explain().await;
@@ -136,6 +150,18 @@ impl Scenario {
         self.kubectl(&format!("apply -f {MANIFESTS}/{file}")).await.map(drop)
     }
 
+    /// `kubectl apply` of an object, in the namespace of the scenario.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn make(&self, mut object: Value) -> Result<()> {
+        let name = format!("{} {}", text_at(&object, "/kind"), text_at(&object, "/metadata/name"));
+        object["metadata"]["namespace"] = json!(self.namespace);
+        let printed = self.shell.apply(&format!("- # {name}"), &object.to_string()).await?;
+        ensure!(printed.ok, "{name} was refused:\n{}", printed.text);
+        Ok(())
+    }
+
     /// Waits until a cluster is ready with this many workers, and shows it.
     ///
     /// # Errors
@@ -193,6 +219,52 @@ impl Scenario {
         let mut heads = self.pods("head").await?;
         ensure!(heads.len() == 1, "expected one head Pod: {heads:?}");
         heads.pop().context("expected one head Pod")
+    }
+
+    /// The one head Pod of a cluster.
+    ///
+    /// # Errors
+    /// When there is none or there are several.
+    pub async fn head_of(&self, cluster: &str) -> Result<PodFacts> {
+        let mut heads = self.pods(&format!("head,ray.io/cluster={cluster}")).await?;
+        ensure!(heads.len() == 1, "expected one head Pod of {cluster}: {heads:?}");
+        heads.pop().context("expected one head Pod")
+    }
+
+    /// What the dashboard of a cluster answers to a GET of this path.
+    ///
+    /// # Errors
+    /// When it does not answer with success and JSON.
+    pub async fn ray(&self, cluster: &str, path: &str) -> Result<Value> {
+        let text = self.quiet(&format!("get --raw {}", self.dashboard(cluster, path))).await?;
+        serde_json::from_str(&text).with_context(|| format!("{path}: {text}"))
+    }
+
+    /// Path at the API server that leads to a path of a cluster's dashboard.
+    fn dashboard(&self, cluster: &str, path: &str) -> String {
+        format!("/api/v1/namespaces/{}/services/{cluster}-head-svc:dashboard/proxy/{path}", self.namespace)
+    }
+
+    /// Stops the operator, does `meanwhile`, and has it start again once it was away for `how_long`.
+    ///
+    /// # Errors
+    /// Whatever `meanwhile` fails with, or that the operator does not stop or start. It is started in any case.
+    pub async fn without_operator<T>(&self, how_long: Duration, meanwhile: impl AsyncFnOnce() -> Result<T>) -> Result<T> {
+        let away = async {
+            self.shell.run("kubectl scale deployment kuberay-operator --replicas=0").await?;
+            let pods = "kubectl get pods -l app.kubernetes.io/name=kuberay-operator -o name";
+            self.shell.wait_for("the operator going", SOON, pods, str::is_empty).await?;
+            let begun = Instant::now();
+            let result = meanwhile().await?;
+            let what = format!("{} s without the operator", how_long.as_secs());
+            let rest = || async { Ok((begun.elapsed() >= how_long).then_some(())) };
+            Progress::stderr().step(&what, testcluster::wait::until(&what, how_long + SOON, rest)).await?;
+            Ok(result)
+        };
+        let result = away.await;
+        self.shell.run("kubectl scale deployment kuberay-operator --replicas=1").await?;
+        self.shell.run("kubectl rollout status deployment/kuberay-operator --timeout=120s").await?;
+        result
     }
 
     /// Runs `actors.py` in the head, and gives what it printed, a line an element, its words in it.
@@ -281,10 +353,11 @@ impl Scenario {
     /// Prints what may tell why the scenario failed.
     async fn explain(&self) {
         for line in [
-            self.line("get rayclusters -o yaml"),
+            self.line("get rayclusters,rayjobs,raycronjobs -o yaml"),
             self.line("get pods,jobs,services,ingresses -o wide"),
             self.line("get events --sort-by=.metadata.creationTimestamp"),
             self.line("logs -l ray.io/node-type=head --all-containers --prefix --tail=15"),
+            self.line("logs -l batch.kubernetes.io/job-name --prefix --tail=30"),
             "kubectl logs deployment/kuberay-operator --tail=40".to_owned(),
         ] {
             if let Err(error) = self.shell.attempt(&line).await {
