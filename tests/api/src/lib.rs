@@ -2,6 +2,7 @@
 //!
 //! The programs are those of the last `cargo build`; `make test-api` builds them first.
 
+pub mod admission;
 pub mod chart;
 pub mod kuberay;
 pub mod modules;

@@ -1,15 +1,11 @@
 //! The webhook in front of a real API server: what users see, and certificates that heal, rotate and never cost an admission.
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail by panicking")]
 
-#[path = "admission/load.rs"]
-mod load;
-#[path = "admission/replica.rs"]
-mod replica;
-#[path = "admission/world.rs"]
-mod world;
-
 use std::time::{Duration, Instant};
 
+use api_tests::admission::{
+    Load, Replica, SECRET, Scene, Service, handshake, quick_settling, raycluster, short_lives, until, with_namespace,
+};
 use certs::bundle;
 use k8s_openapi::ByteString;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -17,13 +13,9 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
-use load::{Load, handshake};
-use replica::{Forwarder, Program, Replica, quick_settling, short_lives};
-use world::{SECRET, Scene, raycluster, until, with_namespace};
-
 async fn ready(scene: &Scene) -> Replica {
     let replica = Replica::start(scene, quick_settling(), &[]).await;
-    scene.register(replica.port).await;
+    scene.register(replica.place.admission).await;
     replica.ready().await;
     scene.enforced().await;
     replica
@@ -145,7 +137,7 @@ fn admit_fleet_defaults_by_the_labels_of_a_namespace() {
         std::fs::write(file.path(), text).expect("written");
         let flag = format!("--defaults-file={}", file.path().display());
         let replica = Replica::start(&scene, quick_settling(), &[&flag]).await;
-        scene.register(replica.port).await;
+        scene.register(replica.place.admission).await;
         replica.ready().await;
         scene.enforced().await;
         until("the label is known", async || {
@@ -160,60 +152,46 @@ fn admit_fleet_defaults_by_the_labels_of_a_namespace() {
 fn admit_rotates_the_ca_without_losing_an_admission() {
     with_namespace("admit-rotate", async |scene| {
         let replica = Replica::start(&scene, short_lives(), &[]).await;
-        scene.register(replica.port).await;
+        scene.register(replica.place.admission).await;
         replica.ready().await;
         scene.enforced().await;
-        let first = current_ca(&scene).await.expect("a CA");
-        let (admissions, handshakes) = (Load::admissions(&scene, 2), Load::handshakes(&scene, replica.port));
-        until("the CA is another one", async || current_ca(&scene).await.is_some_and(|ca| ca != first)).await;
-        let second = current_ca(&scene).await.expect("a CA");
+        let first = scene.current_ca().await.expect("a CA");
+        let (admissions, handshakes) = (Load::admissions(&scene, 2), Load::handshakes(&scene, replica.place.admission));
+        until("the CA is another one", async || scene.current_ca().await.is_some_and(|ca| ca != first)).await;
+        let second = scene.current_ca().await.expect("a CA");
         until("the former CA is taken out", async || {
             let bundles = scene.bundles().await;
             bundles.iter().all(|pem| bundle::parse(pem).contains(&second) && !bundle::parse(pem).contains(&first))
         })
         .await;
-        assert_no_failure(admissions, 100).await;
-        assert_no_failure(handshakes, 20).await;
+        admissions.unharmed(100).await;
+        handshakes.unharmed(20).await;
     });
-}
-
-async fn assert_no_failure(load: Load, at_least: usize) {
-    let (done, failures) = load.stop().await;
-    assert!(failures.is_empty(), "{} of {done} failed: {:?}", failures.len(), failures.first());
-    assert!(done >= at_least, "only {done}: too little load to mean anything");
-}
-
-/// The CA that signs now, according to the Secret.
-async fn current_ca(scene: &Scene) -> Option<certs::Certificate> {
-    match certs::secret::read(scene.secret().await.as_ref()) {
-        certs::secret::SecretState::Sound(material) => Some(material.current.certificate().clone()),
-        _ => None,
-    }
 }
 
 #[test]
 fn admit_heals_a_secret_that_is_deleted_or_corrupted() {
     with_namespace("admit-secret", async |scene| {
         let replica = ready(&scene).await;
-        let (admissions, handshakes) = (Load::admissions(&scene, 2), Load::handshakes(&scene, replica.port));
+        let (admissions, handshakes) = (Load::admissions(&scene, 2), Load::handshakes(&scene, replica.place.admission));
         for damage in ["deleted", "garbage", "emptied", "other key"] {
-            let before = current_ca(&scene).await.expect("a CA");
+            let before = scene.current_ca().await.expect("a CA");
             let start = Instant::now();
             hurt(&scene, damage).await;
-            until("a new CA", async || current_ca(&scene).await.is_some_and(|ca| ca != before)).await;
+            until("a new CA", async || scene.current_ca().await.is_some_and(|ca| ca != before)).await;
             println!("{damage}: a new CA after {:?}", start.elapsed());
             assert!(start.elapsed() < Duration::from_secs(5), "{damage}: {:?}", start.elapsed());
-            let new = current_ca(&scene).await.expect("a CA");
+            let new = scene.current_ca().await.expect("a CA");
             until("it serves", async || {
                 let only_new = bundle::encode([&new]);
-                handshake(&scene, replica.port, only_new.as_bytes()).await.is_ok()
+                handshake(&scene, replica.place.admission, only_new.as_bytes()).await.is_ok()
             })
             .await;
             let trusted = scene.bundles().await;
             assert!(trusted.iter().all(|pem| bundle::parse(pem).contains(&before)), "{damage}: other replicas may still serve with it");
         }
-        assert_no_failure(admissions, 100).await;
-        assert_no_failure(handshakes, 20).await;
+        admissions.unharmed(100).await;
+        handshakes.unharmed(20).await;
     });
 }
 
@@ -242,7 +220,7 @@ async fn hurt(scene: &Scene, damage: &str) {
 fn admit_heals_a_ca_bundle_that_somebody_overwrites() {
     with_namespace("admit-bundle", async |scene| {
         let replica = ready(&scene).await;
-        let ours = current_ca(&scene).await.expect("a CA");
+        let ours = scene.current_ca().await.expect("a CA");
         let now = certs::Clock::system().now();
         let foreign = certs::CertificateAuthority::generate("foreign", &certs::Lifetimes::default(), now).expect("generated");
         let foreign = foreign.certificate().clone();
@@ -263,10 +241,10 @@ fn admit_heals_a_ca_bundle_that_somebody_overwrites() {
         healed(true).await;
         scene.overwrite_bundle("").await;
         healed(false).await;
-        scene.configure(replica.port).await; // a chart upgrade: does not speak of the caBundle
+        scene.configure(replica.place.admission).await; // a chart upgrade: does not speak of the caBundle
         healed(false).await;
         scene.delete_configurations().await;
-        scene.configure(replica.port).await;
+        scene.configure(replica.place.admission).await;
         healed(false).await;
     });
 }
@@ -280,7 +258,7 @@ async fn grant(scene: &Scene) {
     let cluster_rules = json!([{
         "apiGroups": ["admissionregistration.k8s.io"],
         "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
-        "resourceNames": [scene.namespace],
+        "resourceNames": [scene.configuration()],
         "verbs": ["get", "list", "watch", "patch"],
     }]);
     let subjects = json!([{"kind": "ServiceAccount", "name": "webhook", "namespace": scene.namespace}]);
@@ -321,41 +299,22 @@ fn admit_replicas_started_at_once_agree_with_few_rights() {
         for _ in 0..5 {
             replicas.push(Replica::start_as(&scene, &kubeconfig, quick_settling(), &[]).await);
         }
-        let forwarder = Forwarder::start(&replicas.iter().map(|replica| replica.port).collect::<Vec<_>>()).await;
-        scene.register(forwarder.port).await;
+        let service = Service::start().await;
+        service.select(&replicas.iter().map(|replica| replica.place).collect::<Vec<_>>());
+        scene.register(service.port).await;
         for replica in &replicas {
             replica.ready().await;
         }
         scene.enforced().await;
         let bundles = scene.bundles().await;
         assert!(bundles.iter().all(|pem| bundle::parse(pem) == bundle::parse(&bundles[0])), "one CA for all");
-        assert_eq!(bundle::parse(&bundles[0]), [current_ca(&scene).await.expect("a CA")]);
+        assert_eq!(bundle::parse(&bundles[0]), [scene.current_ca().await.expect("a CA")]);
         for replica in &replicas {
-            handshake(&scene, replica.port, &bundles[0]).await.expect("every replica is trusted");
+            handshake(&scene, replica.place.admission, &bundles[0]).await.expect("every replica is trusted");
         }
         let before = scene.secret().await.expect("there").resource_version();
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert_eq!(scene.secret().await.expect("there").resource_version(), before, "and nobody writes without need");
-    });
-}
-
-#[test]
-fn admit_loses_nothing_when_a_replica_ends() {
-    with_namespace("admit-ends", async |scene| {
-        let (mut one, mut two) = (Program::start(&scene).await, Program::start(&scene).await);
-        let forwarder = Forwarder::start(&[one.port, two.port]).await;
-        scene.register(forwarder.port).await;
-        scene.enforced().await;
-        let load = Load::admissions(&scene, 8);
-        tokio::time::sleep(Duration::from_secs(1)).await; // both have connections by now
-        one.terminate().await;
-        forwarder.point_at(&[two.port]);
-        let three = Program::start(&scene).await;
-        forwarder.point_at(&[two.port, three.port]);
-        two.terminate().await;
-        forwarder.point_at(&[three.port]);
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        assert_no_failure(load, 150).await;
     });
 }
 
@@ -374,14 +333,14 @@ fn admit_survives_a_clock_that_jumps() {
             namespace: scene.namespace.clone(),
             secret: SECRET.to_owned(),
             hosts: certs::authority::service_hosts("kuberay-webhook", &scene.namespace),
-            webhook_configurations: vec![scene.namespace.clone()],
+            webhook_configurations: vec![scene.configuration()],
             lifetimes: certs::Lifetimes { check: jiff::SignedDuration::from_millis(200), ..quick_settling() },
         };
         let resolver = certs::Resolver::new();
         let (authority, status) = certs::authority::Authority::new(scene.client.clone(), settings, resolver.clone(), clock.clone());
         let running = tokio::spawn(authority.run());
         until("ready", async || status.borrow().problems(clock.now()).is_empty()).await;
-        let first = current_ca(&scene).await.expect("a CA");
+        let first = scene.current_ca().await.expect("a CA");
         let day = 24 * 3600;
         for (days, same_ca) in [(10, true), (400, false)] {
             ahead.store(days * day, Ordering::Relaxed);
@@ -390,7 +349,7 @@ fn admit_survives_a_clock_that_jumps() {
                 status.not_after.is_some_and(|end| end > clock.now()) && status.problems(clock.now()).is_empty()
             })
             .await;
-            assert_eq!(current_ca(&scene).await.expect("a CA") == first, same_ca, "after {days} days");
+            assert_eq!(scene.current_ca().await.expect("a CA") == first, same_ca, "after {days} days");
         }
         running.abort();
     });
@@ -430,7 +389,7 @@ fn admit_is_repeated_by_the_api_server_after_a_last_word() {
             namespace: scene.namespace.clone(),
             secret: SECRET.to_owned(),
             hosts: certs::authority::service_hosts("kuberay-webhook", &scene.namespace),
-            webhook_configurations: vec![scene.namespace.clone()],
+            webhook_configurations: vec![scene.configuration()],
             lifetimes: quick_settling(),
         };
         let resolver = certs::Resolver::new();
