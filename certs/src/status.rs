@@ -11,6 +11,8 @@ pub struct Status {
     pub authority_not_after: Option<Timestamp>,
     /// What is missing before clients can connect, one sentence each. Empty: they can.
     pub waiting: Vec<String>,
+    /// What keeps some clients from connecting, one sentence each, although no other replica would serve them better.
+    pub troubles: Vec<String>,
 }
 
 impl Status {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
 
@@ -13,6 +13,9 @@ use crate::lifetimes::Lifetimes;
 use crate::secret::{self, Material, SecretState};
 use crate::status::Status;
 use crate::x509::{Certificate, CertificateAuthority, Leaf, X509Error};
+
+/// How long API servers may take to hear of a caBundle that was written just now. Until then they would not believe us.
+const HEARD_AFTER: SignedDuration = SignedDuration::from_secs(1);
 
 /// A write that is due.
 #[derive(Debug)]
@@ -34,6 +37,10 @@ pub(super) struct World {
     configurations: Vec<ConfigurationState>,
     pub(super) leaf: Option<Leaf>,
     trust: TrustLog,
+    /// The CA of our first serving certificate was not trusted when we came.
+    newcomer: bool,
+    /// API servers have heard of the CA of our first serving certificate. From then on there is always one that they trust.
+    heard: bool,
     secret_error: Option<String>,
     configuration_errors: Vec<Option<String>>,
 }
@@ -52,6 +59,8 @@ impl World {
             secret: None,
             leaf: None,
             trust: TrustLog::default(),
+            newcomer: false,
+            heard: false,
             secret_error: None,
         }
     }
@@ -90,6 +99,18 @@ impl World {
         }
         candidates.extend(self.leaf.as_ref().map(|leaf| &leaf.issuer));
         self.trust.update(candidates, &self.configurations, now);
+        if let Some(leaf) = self.leaf.as_ref().filter(|_| !self.heard) {
+            match self.trust.trusted_for(&leaf.issuer, now) {
+                Some(trusted) => self.heard = !self.newcomer || trusted >= HEARD_AFTER,
+                None => {
+                    let lacks = |state: &ConfigurationState| match state {
+                        ConfigurationState::Present(present) => !present.entries.is_empty() && !state.trusts(&leaf.issuer),
+                        _ => false,
+                    };
+                    self.newcomer |= self.configurations.iter().any(lacks);
+                }
+            }
+        }
     }
 
     fn material(&self) -> Option<&Material> {
@@ -161,13 +182,15 @@ impl World {
         let Some(material) = self.material() else { return check };
         let settling = material.next.iter().chain([&material.current]);
         let settled = settling.filter_map(|ca| self.trust.settled_at(ca.certificate(), self.lifetimes.settle));
+        let issuer = self.leaf.as_ref().map(|leaf| &leaf.issuer).filter(|_| !self.heard);
+        let settled = settled.chain(issuer.and_then(|issuer| self.trust.settled_at(issuer, HEARD_AFTER)));
         settled.filter(|moment| *moment > now).fold(decide::next_change(material, leaf, &self.lifetimes, now), Ord::min)
     }
 
     /// What to report to readiness and metrics.
     pub(super) fn status(&self, now: Timestamp) -> Status {
         let because = |error: &Option<String>| error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
-        let mut waiting = Vec::new();
+        let (mut waiting, mut troubles) = (Vec::new(), Vec::new());
         match (&self.leaf, &self.secret) {
             (Some(_), _) => {}
             (None, None) => waiting.push(format!("{} has not been read yet{}", self.secret_name, because(&self.secret_error))),
@@ -187,16 +210,24 @@ impl World {
                 (ConfigurationState::Present(configuration), Some(leaf)) => {
                     let lacking: Vec<_> = configuration.lacking(&leaf.issuer).collect();
                     if !lacking.is_empty() {
-                        waiting.push(format!("{target}: the caBundle of {} lacks our CA{}", lacking.join(", "), because(error)));
+                        let sentence = format!("{target}: the caBundle of {} lacks our CA{}", lacking.join(", "), because(error));
+                        // Who is in service goes away only if others are believed: the other webhooks would be without anybody.
+                        let current = self.material().map(|material| material.current.certificate());
+                        let others_are_believed = current.is_some_and(|current| configuration.lacking(current).next().is_none());
+                        if self.heard && !others_are_believed { troubles.push(sentence) } else { waiting.push(sentence) }
                     }
                 }
                 _ => {}
             }
         }
+        if waiting.is_empty() && !self.heard {
+            waiting.push("API servers are still hearing of our CA".to_owned());
+        }
         Status {
             not_after: self.leaf.as_ref().map(|leaf| leaf.certificate.not_after),
             authority_not_after: self.material().map(|material| material.current.certificate().not_after),
             waiting,
+            troubles,
         }
     }
 }

@@ -73,7 +73,23 @@ fn from_nothing_to_ready() {
 
     world.learn(Event::Configuration(1, ConfigurationState::Absent));
     assert!(converge(&mut world, second(0)).is_empty());
-    assert!(world.status(second(0)).problems(second(0)).is_empty());
+    // Written just now: an API server that has not heard of it would not believe us.
+    assert_eq!(world.status(second(0)).waiting, ["API servers are still hearing of our CA"]);
+    assert_eq!(world.next_look(second(0)), second(1));
+    assert!(converge(&mut world, second(1)).is_empty());
+    assert!(world.status(second(1)).problems(second(1)).is_empty());
+}
+
+#[test]
+fn whoever_comes_to_a_ca_that_is_trusted_is_ready_at_once() {
+    let first = ready();
+    let mut world = world();
+    world.learn(Event::Secret(first.secret.clone().and_then(|(secret, _)| secret)));
+    for (index, state) in first.configurations.iter().enumerate() {
+        world.learn(Event::Configuration(index, state.clone()));
+    }
+    assert_eq!(converge(&mut world, second(5)), ["sign"]);
+    assert!(world.status(second(5)).waiting.is_empty());
 }
 
 /// A world in which all is well at second 0.
@@ -83,6 +99,7 @@ fn ready() -> World {
     world.learn(Event::Configuration(0, configuration(&[])));
     world.learn(Event::Configuration(1, configuration(&[])));
     assert_eq!(converge(&mut world, second(0)), ["Issue", "sign", "inject 0", "inject 1"]);
+    world.note_trust(second(1));
     world
 }
 
@@ -90,10 +107,26 @@ fn ready() -> World {
 fn an_overwritten_bundle_is_healed_and_named() {
     let mut world = ready();
     world.learn(Event::Configuration(0, configuration(&[])));
-    let waiting = world.status(second(1)).waiting;
-    assert_eq!(waiting, ["ValidatingWebhookConfiguration kuberay-webhook: the caBundle of vraycluster.ray.io lacks our CA"]);
+    let status = world.status(second(1));
+    assert_eq!(status.troubles, ["ValidatingWebhookConfiguration kuberay-webhook: the caBundle of vraycluster.ray.io lacks our CA"]);
+    assert!(status.waiting.is_empty(), "every replica would go away at once, for all webhooks");
     assert_eq!(converge(&mut world, second(1)), ["inject 0"]);
-    assert!(world.status(second(1)).waiting.is_empty());
+    assert!(world.status(second(1)).troubles.is_empty());
+}
+
+#[test]
+fn a_replica_that_is_not_believed_goes_away_if_others_are() {
+    let mut world = ready();
+    let other = authority_at(1);
+    let mut secret = Secret::default();
+    let material =
+        Material { bundle: vec![other.certificate().clone()], current: other, next: None, activated: Some(second(1)), written: None };
+    secret::fill(&mut secret, &material);
+    world.learn(Event::Secret(Some(Box::new(secret))));
+    world.learn(Event::Configuration(0, configuration(&[material.current.certificate()])));
+    world.note_trust(second(2));
+    let status = world.status(second(2));
+    assert!(status.troubles.is_empty() && status.waiting[0].contains("lacks our CA"), "{status:?}");
 }
 
 #[test]

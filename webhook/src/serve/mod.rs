@@ -29,6 +29,7 @@ use certs::{Clock, Lifetimes, Resolver, Status, server_config};
 use futures::future::BoxFuture;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use shared::features::FeatureGates;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -160,6 +161,15 @@ impl Webhook {
     }
 }
 
+/// Answers the body of one request without a server, as an installation without fleet defaults and softened rules does.
+///
+/// # Errors
+/// A sentence that says why the body is no review.
+pub fn answer(endpoint: Endpoint, features: FeatureGates, body: &[u8]) -> Result<Vec<u8>, String> {
+    let grounds = review::Grounds { features, ..review::Grounds::default() };
+    review::review(endpoint, &grounds, body).map(|reviewed| reviewed.body).map_err(|error| error.to_string())
+}
+
 /// Where serving certificates come from: a loop to run, its state, and the way to a cluster for others. Mounted files need no
 /// cluster, so that none is looked for until somebody asks.
 #[allow(clippy::type_complexity, reason = "taken apart at once, at one place")]
@@ -224,14 +234,21 @@ async fn plain(listener: TcpListener, router: axum::Router) {
 async fn report_readiness(readiness: Readiness) {
     let mut changes = readiness.certificate.clone();
     let mut known: Option<Vec<String>> = None;
+    let mut known_troubles = Vec::new();
     loop {
-        let problems = readiness.problems();
+        let (problems, troubles) = (readiness.problems(), readiness.troubles());
         if known.as_ref() != Some(&problems) {
             match problems.as_slice() {
                 [] => tracing::info!("ready"),
                 problems => tracing::info!(waiting = problems.join("; "), "not ready"),
             }
             known = Some(problems);
+        }
+        if known_troubles != troubles {
+            if !troubles.is_empty() {
+                tracing::warn!(troubles = troubles.join("; "), "some requests do not reach us");
+            }
+            known_troubles = troubles;
         }
         if changes.changed().await.is_err() {
             return;

@@ -30,6 +30,11 @@ impl Readiness {
         }
         self.certificate.borrow().problems(self.clock.now())
     }
+
+    /// What is wrong although nobody else would do better.
+    pub(super) fn troubles(&self) -> Vec<String> {
+        self.certificate.borrow().troubles.clone()
+    }
 }
 
 /// `/healthz` and `/readyz`.
@@ -37,15 +42,20 @@ pub(super) fn health(readiness: Readiness) -> Router {
     Router::new().route("/healthz", get(async || "ok\n")).route(
         "/readyz",
         get(move || {
-            let problems = readiness.problems();
-            async move { ready(&problems) }
+            let (problems, troubles) = (readiness.problems(), readiness.troubles());
+            async move { ready(&problems, &troubles) }
         }),
     )
 }
 
-fn ready(problems: &[String]) -> Response {
+fn ready(problems: &[String], troubles: &[String]) -> Response {
     if problems.is_empty() {
-        return "ok\n".into_response();
+        return ["ok"]
+            .into_iter()
+            .chain(troubles.iter().map(String::as_str))
+            .map(|line| format!("{line}\n"))
+            .collect::<String>()
+            .into_response();
     }
     (StatusCode::SERVICE_UNAVAILABLE, format!("not ready:\n{}\n", problems.join("\n"))).into_response()
 }
