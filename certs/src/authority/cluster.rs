@@ -12,9 +12,8 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-use crate::configurations::{Configuration, ConfigurationState, Entry};
+use crate::configurations::{APPLIED, Configuration, ConfigurationState, Entry, Injection, WANTED};
 
 /// Name under which our writes appear in `managedFields`.
 const FIELD_MANAGER: &str = "kuberay-webhook";
@@ -81,7 +80,13 @@ macro_rules! view {
         impl View for $name {
             fn into_state(self) -> ConfigurationState {
                 let entries = self.webhooks.into_iter().map(Entry::from).collect();
-                ConfigurationState::Present(Configuration { resource_version: self.metadata.resource_version, entries })
+                let mut annotations = self.metadata.annotations.unwrap_or_default();
+                ConfigurationState::Present(Configuration {
+                    resource_version: self.metadata.resource_version,
+                    entries,
+                    wanted: annotations.remove(WANTED),
+                    applied: annotations.remove(APPLIED),
+                })
             }
         }
     };
@@ -164,7 +169,7 @@ impl Cluster {
     }
 
     /// Sends a patch made by [`Configuration::injection`].
-    pub(super) async fn inject(&self, target: &Target, patch: &Value) -> Outcome<ConfigurationState> {
+    pub(super) async fn inject(&self, target: &Target, patch: &Injection) -> Outcome<ConfigurationState> {
         match target.kind {
             Kind::Validating => inject::<ValidatingView>(&self.client, &target.name, patch).await,
             Kind::Mutating => inject::<MutatingView>(&self.client, &target.name, patch).await,
@@ -184,10 +189,14 @@ fn configuration_events<V: View>(client: &Client, index: usize, name: &str) -> i
     })
 }
 
-async fn inject<V: View>(client: &Client, name: &str, patch: &Value) -> Outcome<ConfigurationState> {
+async fn inject<V: View>(client: &Client, name: &str, injection: &Injection) -> Outcome<ConfigurationState> {
     let api: Api<V> = Api::all(client.clone());
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-    match timed(api.patch(name, &params, &Patch::Strategic(patch))).await {
+    let patch = match injection {
+        Injection::Bundles(patch) => Patch::Strategic(patch),
+        Injection::Webhooks(patch) => Patch::Merge(patch),
+    };
+    match timed(api.patch(name, &params, &patch)).await {
         Ok(view) => Outcome::Written(view.into_state()),
         Err(error) if matches!(error.code, 404 | 409) => match timed(api.get_opt(name)).await {
             Ok(found) => Outcome::Overtaken(found.map_or(ConfigurationState::Absent, View::into_state)),

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use self::cluster::{Cluster, Event, Kind, Outcome, Target};
 use self::world::{World, Write};
 use crate::clock::Clock;
+use crate::configurations::Injection;
 use crate::decide::{Action, EXPIRED};
 use crate::lifetimes::Lifetimes;
 use crate::pace::Pace;
@@ -188,7 +189,8 @@ impl Authority {
                 let Some(target) = self.world.targets.get(index) else { return };
                 match self.cluster.inject(target, &patch).await {
                     Outcome::Written(state) => {
-                        tracing::info!(target = %target, "caBundle updated");
+                        let what = if matches!(patch, Injection::Bundles(_)) { "caBundle updated" } else { "webhooks put in" };
+                        tracing::info!(target = %target, "{what}");
                         self.world.learn(Event::Configuration(index, state));
                         None
                     }

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
-use serde_json::Value;
 
 use super::cluster::{Event, Target};
-use crate::configurations::{ConfigurationState, TrustLog};
+use crate::configurations::{ConfigurationState, Injection, TrustLog};
 use crate::decide::{self, Action, Trust};
 use crate::lifetimes::Lifetimes;
 use crate::secret::{self, Material, SecretState};
@@ -23,7 +22,7 @@ pub(super) enum Write {
     /// Create or replace the Secret; the action says why.
     Secret(Box<Secret>, Action),
     /// Patch the configuration with this index.
-    Inject(usize, Value),
+    Inject(usize, Injection),
 }
 
 /// Everything known at one moment.
@@ -104,7 +103,7 @@ impl World {
                 Some(trusted) => self.heard = !self.newcomer || trusted >= HEARD_AFTER,
                 None => {
                     let lacks = |state: &ConfigurationState| match state {
-                        ConfigurationState::Present(present) => !present.entries.is_empty() && !state.trusts(&leaf.issuer),
+                        ConfigurationState::Present(_) => !state.trusts(&leaf.issuer),
                         _ => false,
                     };
                     self.newcomer |= self.configurations.iter().any(lacks);
@@ -168,10 +167,13 @@ impl World {
                 wanted.push(issuer);
             }
         }
+        // Others may depend on us when every client has had time to notice that it can reach us.
+        let trusted = self.leaf.as_ref().and_then(|leaf| self.trust.trusted_for(&leaf.issuer, now));
+        let settled = trusted.is_some_and(|held| held >= self.lifetimes.settle);
         self.configurations.iter().enumerate().find_map(|(index, state)| {
             let ConfigurationState::Present(configuration) = state else { return None };
             let droppable = |certificate: &Certificate| decide::droppable(certificate, &self.identity, material, &self.lifetimes, now);
-            configuration.injection(&wanted, droppable).map(|patch| Write::Inject(index, patch))
+            configuration.injection(&wanted, droppable, settled).map(|patch| Write::Inject(index, patch))
         })
     }
 

@@ -5,7 +5,7 @@ use k8s_openapi::ByteString;
 use super::super::cluster::Kind;
 use super::*;
 use crate::bundle;
-use crate::configurations::{Configuration, Entry};
+use crate::configurations::{APPLIED, Configuration, Entry, Injection};
 use crate::testing::{IDENTITY, authority_at, lifetimes, second};
 
 fn world() -> World {
@@ -15,7 +15,7 @@ fn world() -> World {
 
 fn configuration(bundle: &[&Certificate]) -> ConfigurationState {
     let entries = vec![Entry { name: "vraycluster.ray.io".into(), bundle: bundle::encode(bundle.iter().copied()).into_bytes() }];
-    ConfigurationState::Present(Configuration { resource_version: Some("1".into()), entries })
+    ConfigurationState::Present(Configuration { resource_version: Some("1".into()), entries, ..Configuration::default() })
 }
 
 /// Carries the plan out the way an API server would, until nothing is due; returns the writes made.
@@ -34,10 +34,19 @@ fn converge(world: &mut World, now: Timestamp) -> Vec<String> {
                 world.learn(Event::Secret(Some(secret)));
                 log.push(format!("{action:?}").split('(').next().unwrap_or_default().to_owned());
             }
-            Some(Write::Inject(index, patch)) => {
+            Some(Write::Inject(index, injection)) => {
                 let ConfigurationState::Present(mut present) = world.configurations[index].clone() else {
                     panic!("patched what is absent")
                 };
+                let (patch, what) = match injection {
+                    Injection::Bundles(patch) => (patch, "inject"),
+                    Injection::Webhooks(patch) => (patch, "list"),
+                };
+                if what == "list" {
+                    present.applied = patch["metadata"]["annotations"][APPLIED].as_str().map(str::to_owned);
+                    let names = patch["webhooks"].as_array().expect("a list").iter().map(|webhook| webhook["name"].as_str());
+                    present.entries = names.map(|name| Entry { name: name.expect("a name").to_owned(), ..Entry::default() }).collect();
+                }
                 for webhook in patch["webhooks"].as_array().expect("a list") {
                     let bytes: ByteString = serde_json::from_value(webhook["clientConfig"]["caBundle"].clone()).expect("base64");
                     for entry in present.entries.iter_mut().filter(|entry| Some(entry.name.as_str()) == webhook["name"].as_str()) {
@@ -45,7 +54,7 @@ fn converge(world: &mut World, now: Timestamp) -> Vec<String> {
                     }
                 }
                 world.learn(Event::Configuration(index, ConfigurationState::Present(present)));
-                log.push(format!("inject {index}"));
+                log.push(format!("{what} {index}"));
             }
             None => return log,
         }
@@ -84,7 +93,7 @@ fn from_nothing_to_ready() {
 fn whoever_comes_to_a_ca_that_is_trusted_is_ready_at_once() {
     let first = ready();
     let mut world = world();
-    world.learn(Event::Secret(first.secret.clone().and_then(|(secret, _)| secret)));
+    world.learn(Event::Secret(first.secret.as_ref().and_then(|(secret, _)| secret.clone())));
     for (index, state) in first.configurations.iter().enumerate() {
         world.learn(Event::Configuration(index, state.clone()));
     }
@@ -211,4 +220,29 @@ fn a_leaf_of_a_forgotten_ca_keeps_its_trust() {
     assert_eq!(converge(&mut world, second(2)), ["inject 0", "inject 1"]);
     assert!(world.configurations.iter().all(|state| state.trusts(&former) && state.trusts(material.current.certificate())));
     assert_eq!(IDENTITY, world.identity);
+}
+
+#[test]
+fn webhooks_that_are_wanted_come_with_the_first_certificate_and_hold_when_it_is_trusted() {
+    let mut world = world();
+    let wanted = |list: &str| {
+        ConfigurationState::Present(Configuration {
+            resource_version: Some("1".into()),
+            wanted: Some(list.into()),
+            ..Configuration::default()
+        })
+    };
+    world.learn(Event::Configuration(0, wanted(r#"[{"name":"v"}]"#)));
+    world.learn(Event::Configuration(1, wanted(r#"[{"name":"m"}]"#)));
+    assert!(converge(&mut world, second(0)).is_empty(), "nobody is called before there is a CA");
+    assert!(!world.status(second(0)).waiting.is_empty());
+    world.learn(Event::Secret(None));
+    assert_eq!(converge(&mut world, second(0)), ["Issue", "sign", "list 0", "list 1"]);
+    assert_eq!(world.next_look(second(0)), second(1));
+    assert!(converge(&mut world, second(1)).is_empty());
+    assert!(world.status(second(1)).problems(second(1)).is_empty(), "ready when it is called: {:?}", world.status(second(1)));
+    assert_eq!(world.next_look(second(1)), second(10));
+    assert!(converge(&mut world, second(9)).is_empty());
+    assert_eq!(converge(&mut world, second(10)), ["list 0", "list 1"]);
+    assert!(converge(&mut world, second(11)).is_empty());
 }

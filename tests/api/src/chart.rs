@@ -76,6 +76,21 @@ impl Rendered {
         Ok(Self { objects })
     }
 
+    /// The same with the webhooks in their configurations, as the running webhook puts them in and leaves them.
+    ///
+    /// # Errors
+    /// When an annotation cannot be read.
+    #[must_use = "the rendered objects stay as they are"]
+    pub fn with_webhooks(mut self) -> Result<Self> {
+        for object in &mut self.objects {
+            let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+            if let Some(wanted) = annotations.and_then(|annotations| annotations.remove(certs::configurations::WANTED)) {
+                object["webhooks"] = serde_json::from_str(wanted.as_str().unwrap_or_default())?;
+            }
+        }
+        Ok(self)
+    }
+
     /// All objects.
     pub fn objects(&self) -> &[Value] {
         &self.objects

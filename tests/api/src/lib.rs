@@ -4,8 +4,10 @@
 
 pub mod admission;
 pub mod chart;
+pub mod hook;
 pub mod kuberay;
 pub mod modules;
+pub mod picture;
 pub mod program;
 pub mod proxy;
 pub mod rbac;

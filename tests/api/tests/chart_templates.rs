@@ -18,7 +18,8 @@ const WEBHOOK: &str = "kuberay-operator-webhook";
 
 /// Renders the operator's chart; the values are `path=JSON`.
 fn render(values: &[&str]) -> Rendered {
-    try_render(values).unwrap_or_else(|error| panic!("{values:?}: {error:#}"))
+    let rendered = try_render(values).and_then(Rendered::with_webhooks);
+    rendered.unwrap_or_else(|error| panic!("{values:?}: {error:#}"))
 }
 
 fn try_render(values: &[&str]) -> anyhow::Result<Rendered> {
@@ -261,6 +262,18 @@ fn configurations(rendered: &Rendered) -> Vec<Value> {
     found
 }
 
+/// A CA of its own means webhooks of its own: they come when it can answer. Certificates from elsewhere come without rights to do so.
+#[test]
+fn nobody_is_refused_before_the_webhook_can_answer() {
+    for (mode, listed) in [("self-managed", false), ("cert-manager", true), ("secret", true)] {
+        let rendered = try_render(&[&format!(r#"webhook.certificates.mode="{mode}""#)]).unwrap();
+        for configuration in configurations(&rendered) {
+            assert_eq!(configuration.get("webhooks").is_some(), listed, "{mode}");
+            assert_eq!(configuration["metadata"]["annotations"].get(certs::configurations::WANTED).is_some(), !listed, "{mode}");
+        }
+    }
+}
+
 /// Paths are fixed: the webhook serves these and no others.
 #[test]
 fn webhooks_call_the_paths_that_are_served() {
@@ -311,6 +324,30 @@ fn the_policy_is_what_the_webhook_reads() {
     let plain = render(&[]);
     assert!(plain.find("ConfigMap", "kuberay-operator-webhook-policy").is_none());
     assert!(!plain.arguments(WEBHOOK).unwrap().iter().any(|flag| flag.contains("-file")));
+}
+
+/// The operator goes by the same rules that only warn, also where the webhook is another release's.
+#[test]
+fn the_operator_reads_the_rules_that_only_warn() {
+    let softened = r#"webhook.warnOnly=[{"rules":["N-C-7"]}]"#;
+    for values in [&[softened][..], &[softened, "webhook.enabled=false"], &[softened, "configuration.enabled=true"]] {
+        let rendered = render(values);
+        let file = rendered.get("ConfigMap", "kuberay-operator-webhook-policy").unwrap()["data"]["rules.yaml"].as_str().unwrap();
+        assert!(shared::validation::RuleConfig::parse(file).unwrap().for_namespace("x", &Default::default()).contains("N-C-7"));
+        let arguments = rendered.arguments(OPERATOR).unwrap();
+        let flags = operator::cli::Flags::read(std::iter::once("manager".to_owned()).chain(arguments)).unwrap();
+        assert_eq!(flags.rules_file, "/etc/kuberay-policy/rules.yaml", "{values:?}");
+        let pod = &rendered.get("Deployment", OPERATOR).unwrap()["spec"]["template"]["spec"];
+        let mounts = pod["containers"][0]["volumeMounts"].as_array().unwrap();
+        assert!(mounts.contains(&json!({"name": "policy", "mountPath": "/etc/kuberay-policy", "readOnly": true})), "{mounts:?}");
+        let source = json!({"name": "kuberay-operator-webhook-policy", "items": [{"key": "rules.yaml", "path": "rules.yaml"}]});
+        assert!(pod["volumes"].as_array().unwrap().contains(&json!({"name": "policy", "configMap": source})));
+    }
+    for plain in [render(&[]), render(&[r#"webhook.fleetDefaults=[{"pods":{"nodeSelector":{"pool":"ray"}}}]"#])] {
+        assert!(!plain.arguments(OPERATOR).unwrap().iter().any(|flag| flag.contains("rules-file")));
+    }
+    let alone = render(&[softened, "operator.enabled=false", "webhook.enabled=false"]);
+    assert!(alone.find("ConfigMap", "kuberay-operator-webhook-policy").is_none(), "nobody reads it");
 }
 
 /// The flags that the chart gives are flags that the program has.
