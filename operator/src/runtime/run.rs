@@ -100,6 +100,7 @@ async fn operate(
         let Some(found) = stop.or(begin_watching(&context, &mut watches, readiness)).await else { return Ok(()) };
         found?;
     }
+    context.metrics.leader(lease::NAME, false);
     if stop.or(leadership.acquire()).await.is_none() {
         return Ok(());
     }

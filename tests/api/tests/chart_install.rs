@@ -20,6 +20,7 @@ const WAYS: &[(&str, &[&str])] = &[
     ("everything", &[
         "replicas=2", "podDisruptionBudget.enabled=true", "networkPolicy.enabled=true", r#"networkPolicy.metricsFrom=[{"namespaceSelector":{}}]"#,
         "metrics.serviceMonitor.enabled=true", "metrics.rayPodMonitor.enabled=true", "webhook.podMonitor.enabled=true",
+        "metrics.dashboard.enabled=true", "metrics.alerts.enabled=true",
         "configuration.enabled=true", r#"configuration.headSidecarContainers=[{"name":"a","image":"b"}]"#,
         r#"logging={"baseDir":"/logs","fileName":"o.log","sizeLimit":"1Gi"}"#, "crds.manage=true", r#"webhook.certificates.mode="cert-manager""#,
         r#"webhook.fleetDefaults=[{"namespaces":{"matchLabels":{"a":"b"}},"pods":{"nodeSelector":{"pool":"ray"}}}]"#,

@@ -14,6 +14,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 
@@ -65,6 +66,8 @@ impl Metrics {
     /// Registers everything. `certificate` is where expiry is read from at each scrape.
     pub(super) fn new(certificate: watch::Receiver<Status>) -> Self {
         let mut registry = Registry::default();
+        let build = Info::new([("program", "webhook"), ("version", concat!("rs-v", env!("CARGO_PKG_VERSION")))]);
+        registry.register("kuberay_build", "The program and its version", build);
         let prefixed = registry.sub_registry_with_prefix("kuberay_webhook");
         let decisions = Family::default();
         prefixed.register(
@@ -226,6 +229,7 @@ mod tests {
             r#"kuberay_webhook_review_duration_seconds_count{path="validate",kind="RayJob"} 1"#,
             r#"kuberay_webhook_review_duration_seconds_bucket{le="0.0001",path="validate",kind="RayJob"} 1"#,
             r#"kuberay_webhook_requests_rejected_total{reason="too large"} 1"#,
+            concat!(r#"kuberay_build_info{program="webhook",version="rs-v"#, env!("CARGO_PKG_VERSION"), r#""} 1"#),
             "kuberay_webhook_panics_total 1",
             "kuberay_webhook_reviews_in_flight 0",
             "kuberay_webhook_connections 0",

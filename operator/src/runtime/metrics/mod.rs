@@ -11,9 +11,11 @@ mod tests;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use prometheus_client::{collector::Collector, encoding::text, registry::Registry};
+use prometheus_client::{collector::Collector, encoding::text, metrics::info::Info, registry::Registry};
 pub use record::Outcome;
 use record::Records;
+
+use crate::settings::VERSION;
 
 /// Handle to all metrics. Clones share them.
 #[derive(Clone)]
@@ -25,6 +27,8 @@ pub struct Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::default();
+        // Joined by target, this tells our series from those of other programs that use the same names.
+        registry.register("kuberay_build", "The program and its version", Info::new([("program", "operator"), ("version", VERSION)]));
         let records = Arc::new(Records::new(&mut registry));
         registry.register_collector(Box::new(process::ProcessCollector));
         Self { records, registry: Arc::new(Mutex::new(registry)) }

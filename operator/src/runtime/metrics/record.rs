@@ -200,9 +200,16 @@ impl Records {
         }
     }
 
-    /// Notes how many objects a controller looks at side by side.
+    /// Notes how many objects a controller looks at side by side, and begins its counts at zero: the first failure has to show as a
+    /// step, not as the beginning of a series.
     pub fn concurrency(&self, controller: &'static str, concurrency: u32) {
-        self.concurrency.get_or_create(&Controller { controller }).set(concurrency.into());
+        let label = Controller { controller };
+        self.concurrency.get_or_create(&label).set(concurrency.into());
+        drop(self.errors.get_or_create(&label));
+        drop(self.panics.get_or_create(&label));
+        for outcome in [Outcome::Success, Outcome::RequeueAfter, Outcome::Error] {
+            drop(self.reconciles.get_or_create(&ControllerResult { controller, result: outcome.label() }));
+        }
     }
 
     /// Notes how long an object waited after its time had come.

@@ -7,6 +7,7 @@ fn names_and_labels_are_kuberays() {
     let metrics = Metrics::default();
     metrics.enable_kuberay();
     metrics.concurrency("raycluster", 12);
+    metrics.concurrency("rayjob", 12);
     metrics.reconciled("raycluster", Outcome::Success, Duration::from_millis(3));
     metrics.reconciled("raycluster", Outcome::Panic, Duration::from_millis(3));
     metrics.queue_wait("raycluster", Duration::from_millis(1));
@@ -19,6 +20,9 @@ fn names_and_labels_are_kuberays() {
     metrics.job_ran("ns", "j", "u", "Complete", 1, Duration::from_secs(9));
     let text = metrics.render();
     for line in [
+        concat!(r#"kuberay_build_info{program="operator",version="rs-v"#, env!("CARGO_PKG_VERSION"), r#""} 1"#),
+        r#"controller_runtime_reconcile_errors_total{controller="rayjob"} 0"#,
+        r#"controller_runtime_reconcile_total{controller="rayjob",result="requeue_after"} 0"#,
         r#"controller_runtime_reconcile_total{controller="raycluster",result="success"} 1"#,
         r#"controller_runtime_reconcile_total{controller="raycluster",result="error"} 1"#,
         r#"controller_runtime_reconcile_errors_total{controller="raycluster"} 1"#,

@@ -78,7 +78,7 @@ impl Site {
     /// Everything that a release could have left, in this namespace and outside of namespaces.
     pub(crate) async fn leftovers(&self) -> Vec<String> {
         let kinds = "deployments,replicasets,pods,services,endpointslices,serviceaccounts,secrets,configmaps,roles,rolebindings,\
-                     poddisruptionbudgets,networkpolicies,servicemonitors,podmonitors,certificates,issuers";
+                     poddisruptionbudgets,networkpolicies,servicemonitors,podmonitors,prometheusrules,certificates,issuers";
         let here = self.kubectl(&["get", kinds, "-o", "name"], "").await.unwrap();
         let kinds = "clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations";
         let outside = self.kubectl(&["get", kinds, "-o", "name"], "").await.unwrap();

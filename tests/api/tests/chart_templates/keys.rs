@@ -122,6 +122,21 @@ fn cases() -> Vec<Case> {
             Has("PodMonitor", "kuberay-operator-ray-pods", "/metadata/labels/a", json!("b"))]),
         case(&[r#"metrics.rayPodMonitor.namespace="m""#, "metrics.rayPodMonitor.enabled=true"], vec![
             Has("PodMonitor", "kuberay-operator-ray-pods", "/metadata/namespace", json!("m"))]),
+        case(&["metrics.dashboard.enabled=true"], vec![
+            Has("ConfigMap", "kuberay-operator-dashboard", "/metadata/labels/grafana_dashboard", json!("1")),
+            Has("ConfigMap", "kuberay-operator-dashboard", "/metadata/namespace", json!("home"))]),
+        case(&[r#"metrics.dashboard.labels={"a":"b"}"#, "metrics.dashboard.enabled=true"], vec![Has("ConfigMap", "kuberay-operator-dashboard", "/metadata/labels/a", json!("b"))]),
+        case(&[r#"metrics.dashboard.annotations={"grafana_folder":"Ray"}"#, "metrics.dashboard.enabled=true"], vec![
+            Has("ConfigMap", "kuberay-operator-dashboard", "/metadata/annotations", json!({"grafana_folder": "Ray"}))]),
+        case(&[r#"metrics.dashboard.namespace="m""#, "metrics.dashboard.enabled=true"], vec![Has("ConfigMap", "kuberay-operator-dashboard", "/metadata/namespace", json!("m"))]),
+        case(&["metrics.alerts.enabled=true"], vec![
+            Has("PrometheusRule", OPERATOR, "/spec/groups/0/name", json!("kuberay-operator")),
+            Has("PrometheusRule", OPERATOR, "/spec/groups/1/name", json!("kuberay-webhook"))]),
+        case(&["metrics.alerts.enabled=true", "operator.enabled=false"], vec![Has("PrometheusRule", OPERATOR, "/spec/groups/0/name", json!("kuberay-webhook"))]),
+        case(&["metrics.alerts.enabled=true", "webhook.enabled=false"], vec![Has("PrometheusRule", OPERATOR, "/spec/groups/1", Value::Null)]),
+        case(&[r#"metrics.alerts.additionalLabels={"release":"prometheus"}"#, "metrics.alerts.enabled=true"], vec![
+            Has("PrometheusRule", OPERATOR, "/metadata/labels/release", json!("prometheus"))]),
+        case(&[r#"metrics.alerts.namespace="m""#, "metrics.alerts.enabled=true"], vec![Has("PrometheusRule", OPERATOR, "/metadata/namespace", json!("m"))]),
         case(&[r#"operatorCommand="/other""#], vec![operator("/spec/template/spec/containers/0/command", json!(["/other"]))]),
         case(&["useKubernetesProxy=true"], vec![Argument(OPERATOR, "--use-kubernetes-proxy=true")]),
         case(&["leaderElectionEnabled=false"], vec![
@@ -181,7 +196,7 @@ fn cases() -> Vec<Case> {
         case(&["webhook.podDisruptionBudget.enabled=false"], vec![There("PodDisruptionBudget", WEBHOOK, false)]),
         case(&["webhook.podDisruptionBudget.maxUnavailable=2"], vec![Has("PodDisruptionBudget", WEBHOOK, "/spec/maxUnavailable", json!(2))]),
         case(&["webhook.podMonitor.enabled=true"], vec![
-            Has("PodMonitor", WEBHOOK, "/spec/podMetricsEndpoints/0", json!({"port": "http", "path": "/metrics", "interval": "30s"}))]),
+            Has("PodMonitor", WEBHOOK, "/spec/podMetricsEndpoints/0", json!({"port": "http", "path": "/metrics", "interval": "30s", "honorLabels": true}))]),
         case(&[r#"webhook.podMonitor.interval="5s""#, "webhook.podMonitor.enabled=true"], vec![Has("PodMonitor", WEBHOOK, "/spec/podMetricsEndpoints/0/interval", json!("5s"))]),
         case(&[r#"webhook.podMonitor.additionalLabels={"a":"b"}"#, "webhook.podMonitor.enabled=true"], vec![Has("PodMonitor", WEBHOOK, "/metadata/labels/a", json!("b"))]),
         case(&[r#"webhook.podMonitor.namespace="m""#, "webhook.podMonitor.enabled=true"], vec![Has("PodMonitor", WEBHOOK, "/metadata/namespace", json!("m"))]),
