@@ -16,15 +16,20 @@ pub struct Module {
     definitions: &'static [&'static str],
 }
 
-/// Certificate and Issuer.
+/// Certificate, Issuer, and what its controllers need besides.
 pub const CERT_MANAGER: Module = Module {
     path: "github.com/cert-manager/cert-manager",
     version: "v1.21.2",
     sum: "h1:UWgoYM+KLNtRlqmoWOKjKBOBUPVHeepQ6/ac3ERJW68=",
-    definitions: &["deploy/crds/cert-manager.io_certificates.yaml", "deploy/crds/cert-manager.io_issuers.yaml"],
+    definitions: &[
+        "deploy/crds/cert-manager.io_certificates.yaml",
+        "deploy/crds/cert-manager.io_issuers.yaml",
+        "deploy/crds/cert-manager.io_clusterissuers.yaml",
+        "deploy/crds/cert-manager.io_certificaterequests.yaml",
+    ],
 };
 
-/// ServiceMonitor and PodMonitor.
+/// ServiceMonitor, PodMonitor and PrometheusRule.
 pub const PROMETHEUS_OPERATOR: Module = Module {
     path: "github.com/prometheus-operator/prometheus-operator",
     version: "v0.85.0",
@@ -32,6 +37,7 @@ pub const PROMETHEUS_OPERATOR: Module = Module {
     definitions: &[
         "example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
         "example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
+        "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
     ],
 };
 

@@ -8,6 +8,8 @@ pub const KUBERNETES: &str = "1.35.4";
 pub const KWOK: &str = "0.8.0";
 /// kubeconform, which the benchmarks put beside `kuberay-webhook check`.
 pub const KUBECONFORM: &str = "0.8.0";
+/// cert-manager, built with the few controllers of `build/cert-manager/main.go`.
+pub const CERT_MANAGER: &str = "1.21.2";
 /// The Go module of Prometheus 3.16.
 pub const PROMETHEUS: &str = "0.316.0";
 /// CoreDNS, built with the few plugins of `build/coredns/main.go`.

@@ -35,6 +35,7 @@ pub(super) const COREDNS: GoProgram = program("coredns", versions::COREDNS, ".",
 pub(super) const KWOK: GoProgram = program("kwok", versions::KWOK, "sigs.k8s.io/kwok/cmd/kwok", "kwok");
 pub(super) const KUBECONFORM: GoProgram =
     program("kubeconform", versions::KUBECONFORM, "github.com/yannh/kubeconform/cmd/kubeconform", "kubeconform");
+pub(super) const CERT_MANAGER: GoProgram = program("cert-manager", versions::CERT_MANAGER, ".", "cert-manager");
 /// Without the clients of every cloud, and without the pages for people.
 pub(super) const PROMETHEUS: GoProgram = GoProgram {
     tags: "remove_all_sd",
@@ -60,7 +61,17 @@ impl GoProgram {
             command
                 .current_dir(&source)
                 .env("CGO_ENABLED", "0")
-                .args(["build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-tags", self.tags, "-ldflags", &self.linker_flags(), "-o"])
+                .args([
+                    "build",
+                    "-mod=readonly",
+                    "-buildvcs=false",
+                    "-trimpath",
+                    "-tags",
+                    self.tags,
+                    "-ldflags",
+                    &self.linker_flags(),
+                    "-o",
+                ])
                 .arg(&to)
                 .arg(self.package);
             progress.step(&format!("building {} {}", self.file, self.version), process::run(&mut command)).await?;
@@ -135,6 +146,7 @@ mod tests {
             ("kubernetes", "k8s.io/kubernetes", versions::KUBERNETES),
             ("coredns", "github.com/coredns/coredns", versions::COREDNS),
             ("kwok", "sigs.k8s.io/kwok", versions::KWOK),
+            ("cert-manager", "github.com/cert-manager/cert-manager", versions::CERT_MANAGER),
             ("prometheus", "github.com/prometheus/prometheus", versions::PROMETHEUS),
             ("kubeconform", "github.com/yannh/kubeconform", versions::KUBECONFORM),
         ] {

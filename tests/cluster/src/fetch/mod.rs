@@ -95,6 +95,14 @@ pub async fn kubeconform(cache: &Cache, progress: &Progress) -> Result<PathBuf> 
     go::KUBECONFORM.ensure(cache, progress).await
 }
 
+/// Builds cert-manager's controllers if they are missing.
+///
+/// # Errors
+/// When Go is missing or the build fails.
+pub async fn cert_manager(cache: &Cache, progress: &Progress) -> Result<PathBuf> {
+    go::CERT_MANAGER.ensure(cache, progress).await
+}
+
 /// Builds Prometheus if it is missing.
 ///
 /// # Errors
