@@ -8,6 +8,8 @@
 mod cron;
 #[path = "reconcile_rayjob/ends.rs"]
 mod ends;
+#[path = "reconcile_rayjob/heads.rs"]
+mod heads;
 #[path = "reconcile_rayjob/lifecycle.rs"]
 mod lifecycle;
 #[path = "reconcile_rayjob/sidecar.rs"]

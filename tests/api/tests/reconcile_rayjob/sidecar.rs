@@ -70,7 +70,7 @@ async fn reconcile_rj_149_a_lost_head_is_a_lost_job() {
     play.dashboard.set(Mood::Refused);
     let head = play.head().await.name_any();
     play.scene.delete::<Pod>(&head).await.unwrap();
-    play.reaches("Failed/AppFailed/RUNNING").await;
+    play.reaches("Failed/AppFailed/FAILED").await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(play.scene.pods(name_of(&status), "head").await.unwrap().is_empty(), "nothing replaces it");
 }

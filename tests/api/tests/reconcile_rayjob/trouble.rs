@@ -136,7 +136,7 @@ async fn reconcile_weak_28_c_59_a_job_whose_cluster_is_gone_or_new_is_lost() {
     play.is("an outage", |status| status.job_status_check_failure_start_time.is_some()).await;
     let head = play.head().await.name_any();
     play.scene.delete::<Pod>(&head).await.unwrap();
-    let status = play.reaches("Failed/AppFailed/RUNNING").await;
+    let status = play.reaches("Failed/AppFailed/FAILED").await;
     assert!(status.message.contains("head Pod"), "{}", status.message);
 }
 
