@@ -42,6 +42,9 @@ pub struct Flags {
     /// Gang scheduler.
     #[arg(long, default_value = "")]
     pub batch_scheduler: String,
+    /// File that turns rules into warnings, by rule id and namespace: the one that the webhook reads.
+    #[arg(long, default_value = "", value_name = "FILE")]
+    pub rules_file: String,
     /// What is on or off.
     #[command(flatten)]
     pub switches: FlagSwitches,

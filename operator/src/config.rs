@@ -245,6 +245,7 @@ impl Options {
                     labels: file.labels.unwrap_or_default(),
                 },
                 platform: Platform::default(),
+                rules_file: Some(flags.rules_file.as_str()).filter(|path| !path.is_empty()).map(Into::into),
             },
             warnings,
         })

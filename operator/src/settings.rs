@@ -2,7 +2,7 @@
 //!
 //! `build` and `plan` see nothing of the operator's surroundings but this.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use k8s_openapi::api::core::v1::{Container, EnvVar};
 use shared::features::FeatureGates;
@@ -22,6 +22,8 @@ pub struct Settings {
     pub pods: PodDefaults,
     /// What was found of the cluster at start.
     pub platform: Platform,
+    /// File that names the rules that only warn, if there is one.
+    pub rules_file: Option<PathBuf>,
 }
 
 /// Switches from environment variables (RC-246). [`Switches::default`] is what no variable at all gives.

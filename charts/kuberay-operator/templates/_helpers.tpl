@@ -134,6 +134,14 @@ subjects:
 {{- end -}}
 {{- end -}}
 
+{{/* Whether an entry of warnOnly chooses namespaces by label: the operator then has to know their labels. */}}
+{{- define "kuberay-operator.readsLabels" -}}
+{{- range default (list) .Values.webhook.warnOnly -}}
+{{- $namespaces := default (dict) .namespaces -}}
+{{- if or $namespaces.matchLabels $namespaces.matchExpressions -}}true{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* A number as people write it: YAML makes 2000000 a floating-point number, which would be printed as 2e+06. */}}
 {{- define "kuberay-operator.number" -}}
 {{- if and (kindIs "float64" .) (eq . (floor .)) -}}

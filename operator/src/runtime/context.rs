@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::{
-    core::v1::{PersistentVolumeClaim, Secret, ServiceAccount},
+    core::v1::{Namespace, PersistentVolumeClaim, Secret, ServiceAccount},
     networking::v1::Ingress,
     rbac::v1::{Role, RoleBinding},
 };
 use kube::Client;
+use serde_json::Value;
 use shared::{
     api::{RayCluster, RayCronJob, RayJob},
     labels::label,
+    validation::Kind,
 };
 
 use super::{
@@ -21,6 +23,7 @@ use super::{
     metrics::Metrics,
     pod_view::PodView,
     queue::Queue,
+    softening::{Judgement, Labels, Softening},
     views::{JobView, Meta, ServiceView},
 };
 use crate::settings::Settings;
@@ -55,6 +58,8 @@ pub struct Context {
     pub queues: Queues,
     /// Calls to the API server that bypass the caches.
     pub calls: Calls,
+    /// Rules that only warn.
+    softening: Softening,
     /// Where events are told.
     pub events: Events,
     /// What Prometheus gets to know.
@@ -117,6 +122,7 @@ impl Context {
     pub fn new(parts: Parts) -> Self {
         let Parts { client, settings, dashboard, scopes, metrics, clock } = parts;
         Self {
+            softening: Softening::new(settings.rules_file.clone()),
             settings: Arc::new(settings),
             dashboard,
             pods: Cache::new(|pod: &PodView| cluster_label(pod), &scopes),
@@ -140,6 +146,20 @@ impl Context {
             metrics,
             clock,
         }
+    }
+}
+
+impl Context {
+    /// What the rules have against a stored object, apart from those that only warn in its namespace.
+    pub async fn judge(&self, kind: Kind, object: &Value) -> Judgement {
+        let labels = async |namespace: &str| match self.calls.get::<Namespace, Namespace>("", namespace).await {
+            Ok(found) => found.and_then(|namespace| namespace.metadata.labels).unwrap_or_default(),
+            Err(error) => {
+                tracing::warn!(namespace, %error, "cannot read the labels of a namespace, by which --rules-file chooses");
+                Labels::new()
+            }
+        };
+        self.softening.judge(kind, object, &self.settings.features, labels).await
     }
 }
 

@@ -20,6 +20,7 @@ pub mod pod_view;
 pub mod queue;
 pub mod rate;
 mod run;
+pub mod softening;
 pub mod start;
 mod trim;
 pub mod views;

@@ -52,6 +52,12 @@ feature needs is left out. Server-side apply takes `patch`, and `create` the fir
 - apiGroups: [route.openshift.io]
   resources: [routes]
   verbs: [create, delete, get, patch]
+{{- if include "kuberay-operator.readsLabels" . }}
+# webhook.warnOnly chooses namespaces by label.
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get]
+{{- end }}
 {{- if .Values.useKubernetesProxy }}
 - apiGroups: [""]
   resources: [services/proxy]

@@ -57,7 +57,7 @@ impl RayClusterController {
 
     async fn walk(&self, cluster: Arc<RayCluster>, memory: &mut ClusterMemory) -> Result<Next, ApiError> {
         let (context, now) = (&*self.context, self.context.clock.now());
-        let mut observed = observe::observe(context, cluster, memory);
+        let mut observed = observe::observe(context, cluster, memory).await;
         let mut plan = plan::plan(&observed, memory, &context.settings, now);
         if plan.pods.needs_live_view() {
             observe::refresh_pods(context, &observed.cluster).await?;
@@ -98,12 +98,12 @@ impl RayClusterController {
         let mut new = status::status(cluster, applied, memory, &context.settings, now);
         match status::worth_writing(cluster.status.as_ref(), &new) {
             Write::No => {
-                memory.details_since = None;
+                memory.unwritten_since = None;
                 return Ok(None);
             }
-            Write::Soon => {
-                let since = *memory.details_since.get_or_insert(now);
-                let due = since.saturating_add(status::SETTLE).unwrap_or(now);
+            Write::Within(patience) => {
+                let since = *memory.unwritten_since.get_or_insert(now);
+                let due = since.saturating_add(patience).unwrap_or(now);
                 if now < due {
                     return Ok(Some(due));
                 }
@@ -114,7 +114,7 @@ impl RayClusterController {
         if let StatusWrite::Written(_) = context.write_status(cluster, &new).await? {
             self.note_provisioned(cluster, &new, now);
         }
-        memory.details_since = None;
+        memory.unwritten_since = None;
         // What the status now says can itself be a reason to go on (RC-151).
         let gated = context.settings.features.enabled(Feature::RayClusterStatusConditions);
         let phase = plan::phase::phase(&new.conditions, cluster.spec.suspend == Some(true), !applied.pods().is_empty(), gated);

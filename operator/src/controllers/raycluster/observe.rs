@@ -7,7 +7,6 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use shared::api::RayCluster;
-use shared::features::FeatureGates;
 use shared::labels::{label, node_type};
 use shared::names;
 use shared::validation::{self, Kind, Report};
@@ -22,8 +21,8 @@ use crate::runtime::pod_view::PodView;
 use crate::runtime::views::{JobView, ServiceView};
 
 /// Everything that decisions rest on.
-pub fn observe(context: &Context, cluster: Arc<RayCluster>, memory: &mut ClusterMemory) -> Observed {
-    let verdict = verdict(&cluster, memory, context.settings.features);
+pub async fn observe(context: &Context, cluster: Arc<RayCluster>, memory: &mut ClusterMemory) -> Observed {
+    let verdict = verdict(context, &cluster, memory).await;
     Observed {
         verdict,
         pods: pods(context, &cluster),
@@ -87,19 +86,25 @@ pub fn identity(cluster: &RayCluster) -> (&str, &str, &str) {
     )
 }
 
-/// What the rules say about the object. They are asked once for each version of what they look at.
-fn verdict(cluster: &RayCluster, memory: &mut ClusterMemory, features: FeatureGates) -> Verdict {
+/// What the rules say about the object. They are asked once for each version of what they look at, if the answer rests on nothing else.
+async fn verdict(context: &Context, cluster: &RayCluster, memory: &mut ClusterMemory) -> Verdict {
     let version = version(cluster);
     if let Some((known, verdict)) = &memory.verdict
         && *known == version
     {
         return verdict.clone();
     }
-    let verdict = match serde_json::to_value(cluster) {
-        Ok(object) => judge(validation::validate_stored(Kind::RayCluster, &object, &features)),
-        Err(error) => Verdict::Invalid { reason: "InvalidRayClusterSpec", message: format!("the object cannot be read: {error}") },
+    let (verdict, lasting) = match serde_json::to_value(cluster) {
+        Ok(object) => {
+            let judgement = context.judge(Kind::RayCluster, &object).await;
+            (judge(judgement.report), judgement.lasting)
+        }
+        Err(error) => {
+            let message = format!("the object cannot be read: {error}");
+            (Verdict::Invalid { reason: "InvalidRayClusterSpec", message }, true)
+        }
     };
-    memory.verdict = Some((version, verdict.clone()));
+    memory.verdict = lasting.then(|| (version, verdict.clone()));
     verdict
 }
 

@@ -154,6 +154,18 @@ fn rights_that_only_a_setting_needs() {
 }
 
 #[test]
+fn the_operator_reads_namespaces_only_where_rules_choose_them_by_label() {
+    let by_label = r#"webhook.warnOnly=[{"rules":["*"],"namespaces":{"matchLabels":{"a":"b"}}}]"#;
+    let by_name = r#"webhook.warnOnly=[{"rules":["*"],"namespaces":{"names":["a"]}}]"#;
+    let defaults = r#"webhook.fleetDefaults=[{"namespaces":{"matchLabels":{"a":"b"}},"pods":{}}]"#;
+    for (values, wanted) in
+        [(&[][..], ""), (&[by_name], ""), (&[defaults], ""), (&[by_label], "get"), (&[by_label, "singleNamespaceInstall=true"], "get")]
+    {
+        assert_eq!(verbs(values, OPERATOR, "", "namespaces"), wanted, "{values:?}");
+    }
+}
+
+#[test]
 fn the_webhook_reads_namespaces_only_to_choose_them_by_label() {
     let by_label = r#"[{"rules":["*"],"namespaces":{"matchLabels":{"a":"b"}}}]"#;
     let by_name = r#"webhook.warnOnly=[{"rules":["*"],"namespaces":{"names":["a"]}}]"#;
