@@ -47,6 +47,12 @@ bench: ## Measures the programs; PEER_WEBHOOK=path and PEER_OPERATOR=path put ot
 	cargo build --release --workspace --bins
 	cargo run --release --quiet -p benchmarks -- all
 
+FUZZ_SECONDS ?= 600
+
+.PHONY: fuzz
+fuzz: ## Feeds the admission path with anything: FUZZ_SECONDS (600) for each target.
+	tests/fuzz/run $(FUZZ_SECONDS)
+
 .PHONY: check
 check: $(DENY) ## Format, lints, dependency policy, generated files.
 	cargo fmt --all --check
