@@ -39,7 +39,9 @@ fn start(flags: &Flags) -> Result<(), String> {
     }
     rustls::crypto::ring::default_provider().install_default().map_err(|_| "TLS was set up twice".to_owned())?;
 
-    let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(|error| error.to_string())?;
+    // One thread: all of the work is short and waits for others most of the time, and to hand it from thread to thread costs more CPU
+    // and memory than a second thread would bring.
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     let result = tokio.block_on(async {
         let on = |kind| signal(kind).map_err(|error| format!("cannot be told to stop: {error}"));
         let (mut terminate, mut interrupt) = (on(SignalKind::terminate())?, on(SignalKind::interrupt())?);

@@ -36,6 +36,7 @@ const QUIET_CONDITIONS: [&str; 4] = ["PodScheduled", "Initialized", "ContainersR
 #[resource(inherit = Pod)]
 pub struct PodView {
     /// Identity, labels, owners, deletion time.
+    #[serde(deserialize_with = "trim::metadata")]
     pub metadata: ObjectMeta,
     /// The facts of the spec that are used.
     #[serde(default)]
@@ -223,7 +224,6 @@ impl PodView {
 
 impl Kept for PodView {
     fn trim(&mut self) {
-        trim::bookkeeping(&mut self.metadata);
         trim::retain_annotations(&mut self.metadata, |key| KEPT_ANNOTATIONS.contains(&key));
         if let Some(labels) = &mut self.metadata.labels {
             labels.retain(|key, _| KEPT_LABELS.contains(&key.as_str()));

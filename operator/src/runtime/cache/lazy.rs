@@ -57,7 +57,7 @@ root! {
 #[derive(Deserialize, Clone)]
 #[serde(bound = "")]
 pub struct Lazy<T> {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "trim::metadata")]
     metadata: ObjectMeta,
     #[serde(default)]
     spec: Option<Box<RawValue>>,
@@ -158,7 +158,6 @@ impl<T: Root> Resource for Lazy<T> {
 
 impl<T: Root> Kept for Lazy<T> {
     fn trim(&mut self) {
-        trim::bookkeeping(&mut self.metadata);
         trim::retain_annotations(&mut self.metadata, |key| key != annotation::LAST_APPLIED);
     }
 
@@ -211,9 +210,9 @@ impl<T: Root> Roots<T> {
     }
 
     /// The same, one by one: of an object that cannot be decoded its metadata, since it is there all the same.
-    pub fn each_in_group(&self, namespace: &str, group: &str) -> Vec<Result<Arc<T>, ObjectMeta>> {
+    pub fn each_in_group(&self, namespace: &str, group: &str) -> Vec<Result<Arc<T>, Box<ObjectMeta>>> {
         let objects = self.cache.in_group(namespace, group);
-        objects.iter().map(|object| self.decode(object).map_err(|_| object.metadata.clone())).collect()
+        objects.iter().map(|object| self.decode(object).map_err(|_| Box::new(object.metadata.clone()))).collect()
     }
 
     /// The cache beneath: for waiting, counting and watching.

@@ -16,6 +16,7 @@ pub const JOB_SELECTOR: &str = "app.kubernetes.io/created-by=kuberay-operator";
 #[resource(inherit = Job)]
 pub struct JobView {
     /// Names, owners, labels of `ray.io/`. No annotations.
+    #[serde(deserialize_with = "trim::metadata")]
     pub metadata: ObjectMeta,
     /// What is kept of the spec.
     #[serde(default)]

@@ -31,7 +31,7 @@ impl<'de, K> Deserialize<'de> for Meta<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         struct OnlyMetadata {
-            #[serde(default)]
+            #[serde(default, deserialize_with = "trim::metadata")]
             metadata: ObjectMeta,
         }
         OnlyMetadata::deserialize(deserializer).map(|object| Self { metadata: object.metadata, kind: PhantomData })

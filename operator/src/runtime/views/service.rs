@@ -14,6 +14,7 @@ use crate::runtime::{cache::Kept, trim};
 #[resource(inherit = Service)]
 pub struct ServiceView {
     /// Names, owners, labels of `ray.io/`. No annotations.
+    #[serde(deserialize_with = "trim::metadata")]
     pub metadata: ObjectMeta,
     /// Type, address and ports.
     #[serde(default)]
