@@ -156,7 +156,8 @@ impl Scenario {
     /// When it is refused.
     pub async fn make(&self, mut object: Value) -> Result<()> {
         let name = format!("{} {}", text_at(&object, "/kind"), text_at(&object, "/metadata/name"));
-        object["metadata"]["namespace"] = json!(self.namespace);
+        let metadata = object.pointer_mut("/metadata").and_then(Value::as_object_mut).context("an object without metadata")?;
+        metadata.insert("namespace".to_owned(), json!(self.namespace));
         let printed = self.shell.apply(&format!("- # {name}"), &object.to_string()).await?;
         ensure!(printed.ok, "{name} was refused:\n{}", printed.text);
         Ok(())

@@ -3,6 +3,8 @@
 //! A head takes half a minute to start, so the outcomes that need no cluster of their own share one, and whatever can run side by side
 //! does.
 
+#![allow(clippy::indexing_slicing, clippy::needless_pass_by_value)] // helpers of tests are tests; objects made in place read better
+
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};

@@ -69,7 +69,8 @@ impl Reconciler for RayCronJobController {
     async fn reconcile(&self, cron: Arc<RayCronJob>) -> Result<Next, ApiError> {
         let (context, now) = (&*self.context, self.context.clock.now());
         let owned = context.jobs.each_in_group(&cron.namespace().unwrap_or_default(), &cron.uid().unwrap_or_default());
-        let children: Vec<Child> = owned.iter().map(|job| job.as_ref().map_or_else(Child::unreadable, |job| Child::of(job))).collect();
+        let children: Vec<Child> =
+            owned.iter().map(|job| job.as_ref().map_or_else(|metadata| Child::unreadable(metadata), |job| Child::of(job))).collect();
         let problem = problem(&cron, context).await;
         let view = View { cron: &cron, problem: problem.as_deref(), children: &children, local: &self.local, now };
         let Plan { delete, create, status, notes, wake } = plan::plan(&view);

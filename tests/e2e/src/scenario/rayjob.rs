@@ -98,7 +98,7 @@ impl Scenario {
     /// When Ray does not know the job.
     pub async fn driver_log(&self, status: &RayJobStatus) -> Result<String> {
         let logs = self.ray(&status.ray_cluster_name, &format!("api/jobs/{}/logs", status.job_id)).await?;
-        logs["logs"].as_str().map(str::to_owned).with_context(|| format!("there are no logs in {logs}"))
+        logs.get("logs").and_then(Value::as_str).map(str::to_owned).with_context(|| format!("there are no logs in {logs}"))
     }
 
     /// Hands a job to Ray as a user does who has no RayJob do it.
