@@ -8,6 +8,8 @@ CRDS := charts/kuberay-operator/crds
 TESTBED_CACHE := $(or $(KUBERAY_TESTBED_CACHE),$(HOME)/.cache/kuberay-testbed)
 DENY_VERSION := 0.20.2
 DENY := $(TESTBED_CACHE)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
+CYCLONEDX_VERSION := 0.5.9
+CYCLONEDX := $(TESTBED_CACHE)/cargo-cyclonedx-$(CYCLONEDX_VERSION)/bin/cargo-cyclonedx
 UNIT := -p shared -p certs -p webhook -p operator
 E2E := $(basename $(notdir $(wildcard tests/e2e/tests/*.rs)))
 
@@ -69,8 +71,27 @@ crds: ## Writes the CustomResourceDefinitions from the types into the chart.
 chart-docs: ## Writes the tables of values into the charts' READMEs.
 	cargo run --quiet -p shared --example chartdoc -- charts/kuberay-operator charts/ray-cluster
 
-$(DENY):
-	echo "building cargo-deny $(DENY_VERSION) (once, about 5 minutes)"
-	cargo install --quiet --locked cargo-deny --version $(DENY_VERSION) --root $(TESTBED_CACHE)/cargo-deny-$(DENY_VERSION) \
-		--target-dir $(TESTBED_CACHE)/build/cargo-deny
-	rm -rf $(TESTBED_CACHE)/build/cargo-deny
+.PHONY: pictures
+pictures: ## Draws the README's pictures anew, from a run of both programs with a real Prometheus.
+	cargo build --workspace --bins
+	KUBERAY_WRITE_PICTURES=1 cargo test -p testcluster -p api-tests --test observability -- a_prometheus_sees
+
+.PHONY: sbom
+sbom: $(CYCLONEDX) ## Writes what is in both programs (CycloneDX 1.5) into target/sbom.
+	trap 'find . -path ./target -prune -o -name "*.cdx.json" -exec rm {} +' EXIT
+	$(CYCLONEDX) cyclonedx --quiet --format json --spec-version 1.5 --describe binaries
+	mkdir -p target/sbom
+	for program in operator webhook; do
+	  mv $$program/kuberay-$${program}_bin.cdx.json target/sbom/kuberay-$$program.cdx.json
+	done
+	ls -l target/sbom
+
+$(DENY): TOOL = cargo-deny
+$(DENY): VERSION = $(DENY_VERSION)
+$(CYCLONEDX): TOOL = cargo-cyclonedx
+$(CYCLONEDX): VERSION = $(CYCLONEDX_VERSION)
+$(DENY) $(CYCLONEDX):
+	echo "building $(TOOL) $(VERSION) (once, some minutes)"
+	cargo install --quiet --locked $(TOOL) --version $(VERSION) --root $(TESTBED_CACHE)/$(TOOL)-$(VERSION) \
+		--target-dir $(TESTBED_CACHE)/build/$(TOOL)
+	rm -rf $(TESTBED_CACHE)/build/$(TOOL)

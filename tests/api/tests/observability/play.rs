@@ -107,6 +107,11 @@ impl Play {
         self.stumble(6).await;
     }
 
+    /// Changes the size of a cluster.
+    pub(crate) async fn resize(&self, replicas: i32) {
+        self.scene.patch_group("three", "replicas", json!(replicas)).await.unwrap();
+    }
+
     async fn job(&self, name: &str) {
         let spec = json!({ "entrypoint": "python x.py", "submissionMode": "HTTPMode", "rayClusterSpec": spec(&[], json!({})) });
         let object = json!({ "apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": { "name": name }, "spec": spec });
@@ -147,6 +152,10 @@ impl Play {
     pub(crate) async fn refusal(&self) -> String {
         let file = self.scene.folder().join("raycluster.yaml");
         let mut twice = spec(&[group("workers", 2), group("workers", 1)], json!({}));
+        let limits = json!({ "limits": { "cpu": "2", "memory": "8Gi" } });
+        for pod in ["/headGroupSpec", "/workerGroupSpecs/0", "/workerGroupSpecs/1"] {
+            twice.pointer_mut(pod).unwrap()["template"]["spec"]["containers"][0]["resources"] = limits.clone();
+        }
         twice["workerGroupSpecs"][0]["minReplicas"] = json!(5);
         twice["workerGroupSpecs"][0]["maxReplicas"] = json!(3);
         let object = json!({ "apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": { "name": "training" }, "spec": twice });
