@@ -258,7 +258,7 @@ async fn install(client: &Client, tools: &fetch::KubectlTools, kubeconfig: &Path
         apply.args(["apply", "--server-side", "--filename"]).arg(manifest);
         process::run(&mut apply).await?;
     }
-    wait::until("every CRD being served", Duration::from_secs(30), || {
+    wait::until("every CRD being served", Duration::from_secs(120), || {
         let crds = &crds;
         async move {
             let all = crds.list(&kube::api::ListParams::default()).await?;
