@@ -185,8 +185,13 @@ impl Figures {
 async fn relabel(clusters: &Api<RayCluster>, names: &[String]) -> Result<()> {
     stream::iter(names)
         .map(|name| async move {
-            let patch = json!({"metadata": {"labels": {"team": "blue"}}});
-            clusters.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
+            let patch = Patch::Merge(json!({"metadata": {"labels": {"team": "blue"}}}));
+            match clusters.patch(name, &PatchParams::default(), &patch).await {
+                // A connection that was idle may be closed at the moment of its next use.
+                Err(kube::Error::HyperError(_) | kube::Error::Service(_)) => clusters.patch(name, &PatchParams::default(), &patch).await,
+                answer => answer,
+            }
+            .map(drop)
         })
         .buffer_unordered(PARALLEL)
         .try_collect::<Vec<()>>()
