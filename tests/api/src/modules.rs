@@ -1,10 +1,14 @@
 //! Definitions of other projects, from their Go modules: the charts make objects of these kinds, too.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
+use testcluster::wait;
+
+use crate::Server;
+use crate::scene::PATIENCE;
 
 /// A Go module, pinned by version and checksum.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +46,29 @@ pub const PROMETHEUS_OPERATOR: Module = Module {
 };
 
 impl Module {
+    /// Installs the module's CustomResourceDefinitions and waits until their kinds are served.
+    ///
+    /// # Errors
+    /// As [`Module::definitions`], and when kubectl fails.
+    pub async fn install(&self, server: &Server) -> Result<()> {
+        let kubectl = |arguments: &[&str], file: &PathBuf| {
+            let mut kubectl = server.instance().kubectl();
+            kubectl.args(arguments).arg("--filename").arg(file).stdout(Stdio::null()).stderr(Stdio::null());
+            kubectl
+        };
+        for file in self.definitions()? {
+            let applied = kubectl(&["apply", "--server-side"], &file).status().await?;
+            ensure!(applied.success(), "applying {}", file.display());
+            // Right after that there is no status to wait on, which kubectl takes for an error.
+            wait::until(&format!("the kinds of {}", file.display()), PATIENCE, || async {
+                let served = kubectl(&["wait", "--for=condition=Established", "--timeout=30s"], &file).status().await?;
+                Ok(served.success().then_some(()))
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
     /// Files of the module's CustomResourceDefinitions, downloaded if they are missing.
     ///
     /// # Errors

@@ -88,29 +88,31 @@ fn good() -> Value {
 }
 
 /// Waits until the webhook refuses what is bad and admits what is good; says how long it took.
-async fn until_it_answers(scene: &Scene) -> Duration {
+async fn until_it_answers(scene: &Scene, log: impl Fn() -> String) -> Duration {
     let start = Instant::now();
-    wait::until("the webhook's answers", PATIENCE, || async {
+    let answers = wait::until("the webhook's answers", PATIENCE, || async {
         let refused = hook::ask(scene, "bad", spec(&[group("a", 1), group("a", 1)], json!({}))).await;
         let admitted = hook::ask(scene, "good", good()).await;
         Ok((admitted.is_ok() && refused.is_err_and(|error| error.to_string().contains("denied the request"))).then_some(()))
-    })
-    .await
-    .unwrap();
+    });
+    answers.await.unwrap_or_else(|error| panic!("{error:#}\n{}", log()));
     start.elapsed()
+}
+
+/// Waits until the webhook has said something so often.
+async fn says(webhook: &Program, times: usize, what: &str) {
+    let said = || async { Ok((webhook.log().matches(what).count() >= times).then_some(())) };
+    wait::until(what, PATIENCE, said).await.unwrap_or_else(|error| panic!("{error:#}\n{}", webhook.log()));
+}
+
+async fn loaded(webhook: &Program, times: usize) {
+    says(webhook, times, "serving certificate loaded").await;
 }
 
 /// From an empty cluster to a webhook with a certificate of cert-manager's, and again when the Secret is lost.
 #[tokio::test]
 async fn cert_manager_issues_and_injects() {
-    for file in CERT_MANAGER.definitions().unwrap() {
-        let mut kubectl = server().instance().kubectl();
-        kubectl.args(["apply", "--server-side", "--filename"]).arg(&file).stdout(Stdio::null());
-        assert!(kubectl.status().await.unwrap().success(), "{}", file.display());
-        let mut kubectl = server().instance().kubectl();
-        kubectl.args(["wait", "--for=condition=Established", "--timeout=30s", "--filename"]).arg(&file).stdout(Stdio::null());
-        assert!(kubectl.status().await.unwrap().success(), "{}", file.display());
-    }
+    CERT_MANAGER.install(server()).await.unwrap();
     let scene = Scene::without_operator(server(), "issued").await.unwrap();
     let program = fetch::cert_manager(&Cache::from_env().unwrap(), &Progress::stderr()).await.unwrap();
     let log = std::fs::File::create(scene.folder().join("cert-manager.log")).unwrap();
@@ -133,15 +135,16 @@ async fn cert_manager_issues_and_injects() {
     let folder = scene.folder().join("tls");
     let mount = Mount::new(folder.clone()).follow(secrets.clone(), secret.clone());
     let webhook = webhook(&scene, &folder, port).await;
-    println!("trusted through cert-manager after {:?}", until_it_answers(&scene).await);
+    println!("trusted through cert-manager after {:?}", until_it_answers(&scene, log).await);
 
     secrets.delete(&secret, &DeleteParams::default()).await.unwrap();
     let start = Instant::now();
     wait::until("another certificate", PATIENCE, || async { Ok(issued().await?.filter(|second| second.data != first.data)) })
         .await
         .unwrap();
-    // The files are read every ten seconds.
-    until_it_answers(&scene).await;
+    // The files are read every ten seconds; until then, whoever has a connection keeps it.
+    loaded(&webhook, 2).await;
+    until_it_answers(&scene, log).await;
     println!("Secret deleted: another certificate serves after {:?}", start.elapsed());
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}\n{}", start.elapsed(), webhook.log());
     mount.abort();
@@ -164,15 +167,8 @@ async fn a_secret_is_swapped_without_losing_an_admission() {
     let mut mount = Mount::new(folder.clone());
     mount.show(pair());
     let webhook = webhook(&scene, &folder, port).await;
-    until_it_answers(&scene).await;
+    until_it_answers(&scene, || webhook.log()).await;
 
-    let loaded =
-        |times: usize, what: &'static str| {
-            let webhook = &webhook;
-            wait::until("the webhook's next look", PATIENCE, move || async move {
-                Ok((webhook.log().matches(what).count() >= times).then_some(()))
-            })
-        };
     let swapped = AtomicBool::new(false);
     let admissions = async {
         let (mut done, mut failed) = (0, Vec::new());
@@ -190,14 +186,14 @@ async fn a_secret_is_swapped_without_losing_an_admission() {
     let swaps = async {
         let start = Instant::now();
         mount.show(pair());
-        loaded(2, "serving certificate loaded").await.unwrap();
+        loaded(&webhook, 2).await;
         println!("Secret renewed: served after {:?}", start.elapsed());
         mount.show(vec![("tls.crt".to_owned(), b"garbage".to_vec()), ("tls.key".to_owned(), Vec::new())]);
-        loaded(1, "cannot load the serving certificate").await.unwrap();
+        says(&webhook, 1, "cannot load the serving certificate").await;
         assert!(webhook.is_ready().await, "the former pair goes on serving");
         let start = Instant::now();
         mount.show(pair());
-        loaded(3, "serving certificate loaded").await.unwrap();
+        loaded(&webhook, 3).await;
         println!("Secret repaired: served after {:?}", start.elapsed());
         swapped.store(true, Ordering::Relaxed);
     };

@@ -27,11 +27,7 @@ pub(crate) async fn site(name: &str) -> Site {
     let server = server();
     let site = Site { server, namespace: name.to_owned(), _turn: turn };
     for module in [CERT_MANAGER, PROMETHEUS_OPERATOR] {
-        for file in module.definitions().unwrap() {
-            let file = file.to_str().unwrap();
-            site.kubectl(&["apply", "--server-side", "--filename", file], "").await.unwrap();
-            site.kubectl(&["wait", "--for=condition=Established", "--timeout=30s", "--filename", file], "").await.unwrap();
-        }
+        module.install(server).await.unwrap();
     }
     let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});

@@ -14,7 +14,9 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/api"
 	"github.com/cert-manager/cert-manager/pkg/controller"
 	"github.com/cert-manager/cert-manager/pkg/controller/cainjector"
+	"github.com/cert-manager/cert-manager/pkg/util"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -80,6 +82,11 @@ func inject(ctx context.Context, work *errgroup.Group, kubeconfig string) error 
 	if err != nil {
 		return err
 	}
+	if err := scheme.AddToScheme(api.Scheme); err != nil {
+		return err
+	}
+	// Its first part is the name under which the injector's writes are known.
+	config = util.RestConfigWithUserAgent(config, "cainjector")
 	manager, err := ctrl.NewManager(config, ctrl.Options{Scheme: api.Scheme, Metrics: server.Options{BindAddress: "0"}})
 	if err != nil {
 		return err
