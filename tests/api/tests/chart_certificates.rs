@@ -128,7 +128,7 @@ async fn cert_manager_issues_and_injects() {
     let secrets = scene.api::<Secret>();
     let issued =
         async || Ok(secrets.get_opt(&secret).await?.filter(|secret| secret.data.as_ref().is_some_and(|data| data.contains_key("tls.key"))));
-    let first = wait::until("a certificate", PATIENCE, || issued()).await;
+    let first = wait::until("a certificate", PATIENCE, || async { issued().await }).await;
     let log = || std::fs::read_to_string(scene.folder().join("cert-manager.log")).unwrap_or_default();
     let first = first.unwrap_or_else(|error| panic!("{error:#}\n{}", log()));
 

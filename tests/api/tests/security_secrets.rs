@@ -214,8 +214,7 @@ async fn end(scene: &Scene) {
         let pods = scene.api::<Pod>().list(&Default::default()).await?;
         let left =
             pods.iter().filter(|pod| pod.labels().contains_key("ray.io/group")).filter(|pod| pod.metadata.deletion_timestamp.is_none());
-        Ok((left.filter(|pod| !pod.labels().get("ray.io/node-type").is_some_and(|kind| kind == "redis-cleanup")).count() == 0)
-            .then_some(()))
+        Ok((left.filter(|pod| pod.labels().get("ray.io/node-type").is_none_or(|kind| kind != "redis-cleanup")).count() == 0).then_some(()))
     };
     scene.until("the Pods to go", gone).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
