@@ -14,10 +14,11 @@ use shared::labels::label;
 use testcluster::progress::Progress;
 use testcluster::wait;
 
-use super::{Scenario, UP};
+use super::Scenario;
 
-/// How long a job of a few seconds may take from its RayJob to its end, on a machine that does many things at once.
-const END: Duration = Duration::from_secs(240);
+/// How long a job of a few seconds may take from its RayJob to its start or its end, head included, on a machine that does many things
+/// at once.
+const JOB: Duration = Duration::from_secs(300);
 
 impl Scenario {
     /// Status of a RayJob.
@@ -70,7 +71,7 @@ impl Scenario {
             ensure!(!status.job_deployment_status.is_terminal(), "{name} has ended: {}", summary(status));
             Ok(status.job_deployment_status == JobDeploymentStatus::Running && status.job_status == "RUNNING")
         };
-        self.follow_job(name, "the job running in Ray", UP, runs).await
+        self.follow_job(name, "the job running in Ray", JOB, runs).await
     }
 
     /// Waits until a RayJob has ended, and checks that it did so with this `jobDeploymentStatus/reason/jobStatus`.
@@ -78,7 +79,7 @@ impl Scenario {
     /// # Errors
     /// When it ends otherwise, or not in time.
     pub async fn ends(&self, name: &str, wanted: &str) -> Result<RayJobStatus> {
-        let status = self.wait_job(name, "its end", END, |status| status.job_deployment_status.is_terminal()).await?;
+        let status = self.wait_job(name, "its end", JOB, |status| status.job_deployment_status.is_terminal()).await?;
         ensure!(summary(&status) == wanted, "{name} was to end as {wanted}, and did as {}: {}", summary(&status), status.message);
         self.shell.say(&format!("# {name} ended: {}", summary(&status)));
         Ok(status)

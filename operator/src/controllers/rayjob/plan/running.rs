@@ -88,6 +88,8 @@ pub(super) fn follow(draft: &mut Draft<'_>) {
 
 /// Whether somebody follows the logs.
 fn logs(draft: &Draft<'_>) -> Logs {
+    // A submitter ends with its job; whether the job goes on without it is known once Ray was asked again.
+    let asked_since = draft.answer().is_some_and(|answer| answer.inquiry.occasion != Occasion::Routine);
     match &draft.submitter {
         Submitter::None => Logs::NotOffered,
         Submitter::Active => Logs::Followed,
@@ -96,6 +98,7 @@ fn logs(draft: &Draft<'_>) -> Logs {
         Submitter::Ended { how, old_kubelet: Some(version), .. } => Logs::OldKubelet(format!(
             "{how}, and the kubelet of its node ({version}) does not restart single containers, which takes Kubernetes 1.35; the job itself goes on"
         )),
+        Submitter::Ended { .. } if !asked_since => Logs::Unknown,
         Submitter::Ended { how, .. } => Logs::Unfollowed(format!("{how}; the job itself goes on")),
     }
 }

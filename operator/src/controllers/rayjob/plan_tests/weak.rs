@@ -260,6 +260,22 @@ fn c_44_submitter_failed_while_ray_runs_the_job() {
 }
 
 #[test]
+fn a_submitter_that_ends_with_its_job_is_no_cause_for_alarm() {
+    for mode in ["K8sJobMode", "SidecarMode"] {
+        let mut world = World::in_ray(mode, json!({}));
+        assert_eq!(world.condition(LOGS_FOLLOWED), Some(("True".into(), "SubmitterActive".into())));
+        // The job has ended, and the operator has not asked since.
+        world.submitter_ends(true);
+        let plan = world.look();
+        assert_eq!((world.state(), plan.inquiry.unwrap().occasion), (State::Running, Occasion::SubmitterEnded));
+        assert_eq!(world.condition(LOGS_FOLLOWED), Some(("True".into(), "SubmitterActive".into())), "{mode}");
+        world.says("SUCCEEDED");
+        world.look();
+        assert_eq!((world.summary().as_str(), world.told("SubmitterEnded")), ("Complete//SUCCEEDED", 0), "{mode}");
+    }
+}
+
+#[test]
 fn c_44_submitter_failed_while_nothing_answers() {
     let mut world = World::in_ray("K8sJobMode", json!({}));
     world.silence();
