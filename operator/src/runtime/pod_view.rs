@@ -13,7 +13,7 @@ use super::{cache::Kept, trim, views::Condition};
 /// Label selector of the Pods that are kept (RC-250).
 pub const POD_SELECTOR: &str = "ray.io/node-type in (head,worker,redis-cleanup)";
 
-/// Annotations that are kept.
+/// Annotations that are kept of heads.
 const KEPT_ANNOTATIONS: [&str; 2] = [annotation::UPGRADE_STRATEGY_RECREATE_HASH, annotation::KUBERAY_VERSION];
 /// Labels that are kept. Hardly any other is ever asked for, and they are most of what a Pod takes here.
 const KEPT_LABELS: [&str; 7] = [
@@ -30,7 +30,7 @@ const QUIET_CONDITIONS: [&str; 4] = ["PodScheduled", "Initialized", "ContainersR
 
 /// A Pod, reduced.
 ///
-/// Of its labels those are kept that say what the Pod is for, of its annotations the operator's version and the hash of upgrade
+/// Of its labels those are kept that say what the Pod is for, of a head's annotations the operator's version and the hash of upgrade
 /// strategy Recreate.
 #[derive(Resource, Deserialize, Clone, Debug, PartialEq)]
 #[resource(inherit = Pod)]
@@ -224,7 +224,8 @@ impl PodView {
 
 impl Kept for PodView {
     fn trim(&mut self) {
-        trim::retain_annotations(&mut self.metadata, |key| KEPT_ANNOTATIONS.contains(&key));
+        let is_head = self.is_head();
+        trim::retain_annotations(&mut self.metadata, |key| is_head && KEPT_ANNOTATIONS.contains(&key));
         if let Some(labels) = &mut self.metadata.labels {
             labels.retain(|key, _| KEPT_LABELS.contains(&key.as_str()));
         }

@@ -1,6 +1,7 @@
 //! RayJobs on fake nodes with a dashboard that is played: how long until all run, what they cost while they run, and how long until all
 //! have ended. Half of them submit by HTTP, half by a Kubernetes Job.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -90,7 +91,7 @@ async fn measure(options: &Options, server: &ApiServer, operator: &Operator) -> 
     }
     Progress::stderr().step("until all are complete", complete.wait(options.jobs, LIMIT)).await?;
     phase.end("until all are complete").await?;
-    Progress::stderr().step("until their clusters are gone", watch::wait_gone(&client, LIMIT)).await?;
+    Progress::stderr().step("until their clusters are gone", watch::clusters_gone(&client, LIMIT)).await?;
 
     let (resident, peak) = operator.memory()?;
     println!("  resident {}, peak {}", mib(resident), mib(peak));
@@ -104,13 +105,15 @@ struct Phase<'a> {
     started: Instant,
     cpu: Duration,
     requests: u64,
+    writes: BTreeMap<String, u64>,
     calls: usize,
 }
 
 impl<'a> Phase<'a> {
     async fn begin(operator: &'a Operator, dashboard: &'a Dashboard) -> Result<Self> {
         let requests = operator.counted(REQUESTS).await?;
-        Ok(Self { operator, dashboard, started: Instant::now(), cpu: operator.cpu()?, requests, calls: dashboard.calls("").len() })
+        let writes = operator.writes().await?.into_iter().collect();
+        Ok(Self { operator, dashboard, started: Instant::now(), cpu: operator.cpu()?, requests, writes, calls: dashboard.calls("").len() })
     }
 
     async fn end(self, title: &str) -> Result<()> {
@@ -121,6 +124,10 @@ impl<'a> Phase<'a> {
             self.operator.counted(REQUESTS).await? - self.requests,
             self.dashboard.calls("").len() - self.calls,
         );
+        let more = |(what, count): (String, u64)| (what.clone(), count - self.writes.get(&what).copied().unwrap_or_default());
+        let writes = self.operator.writes().await?.into_iter().map(more).filter(|(_, count)| *count > 0);
+        let writes: Vec<String> = writes.map(|(what, count)| format!("{count} {what}")).collect();
+        println!("    writes: {}", if writes.is_empty() { "none".to_owned() } else { writes.join(", ") });
         Ok(())
     }
 }

@@ -125,17 +125,28 @@ where
     Arrivals(receive)
 }
 
-/// Waits until the namespace has neither RayClusters nor Pods.
+/// Waits until the namespace has no RayClusters.
 ///
 /// # Errors
 /// When it still has after `limit`.
-pub(crate) async fn wait_gone(client: &Client, limit: Duration) -> Result<()> {
-    let clusters: Api<ClusterView> = Api::namespaced(client.clone(), NAMESPACE);
-    let pods: Api<PodView> = Api::namespaced(client.clone(), NAMESPACE);
-    testcluster::wait::until("the deletion of everything", limit, || async {
-        let one = ListParams::default().limit(1);
-        let gone = clusters.list(&one).await?.items.is_empty() && pods.list(&one).await?.items.is_empty();
-        Ok(gone.then_some(()))
-    })
-    .await
+pub(crate) async fn clusters_gone(client: &Client, limit: Duration) -> Result<()> {
+    gone::<ClusterView>(client, "the deletion of every RayCluster", limit).await
+}
+
+/// Waits until the namespace has neither RayClusters nor Pods.
+///
+/// # Errors
+/// When it still has after `limit`, for each of the two.
+pub(crate) async fn all_gone(client: &Client, limit: Duration) -> Result<()> {
+    clusters_gone(client, limit).await?;
+    gone::<PodView>(client, "the deletion of every Pod", limit).await
+}
+
+async fn gone<K>(client: &Client, what: &str, limit: Duration) -> Result<()>
+where
+    K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    let api: Api<K> = Api::namespaced(client.clone(), NAMESPACE);
+    testcluster::wait::until(what, limit, || async { Ok(api.list(&ListParams::default().limit(1)).await?.items.is_empty().then_some(())) })
+        .await
 }

@@ -2,71 +2,86 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::{Pod, Service};
-use kube::api::PostParams;
-use kube::{Api, Client};
-use serde_json::json;
+use kube::api::{ListParams, PostParams};
+use kube::{Api, Client, Resource};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
 use testcluster::progress::Progress;
 
 use super::{LIMIT, Options, PARALLEL};
 use crate::server::NAMESPACE;
 use crate::watch;
 
-/// Creates the Pods and Services of all clusters and waits until every Pod is ready.
-pub(super) async fn create_all(client: &Client, options: &Options) -> Result<Duration> {
-    let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
-    let services: Api<Service> = Api::namespaced(client.clone(), NAMESPACE);
-    let ready = watch::pods(client);
-    let started = Instant::now();
-    stream::iter(0..options.clusters)
-        .map(|number| {
-            let (pods, services) = (pods.clone(), services.clone());
-            async move {
-                let name = format!("c{number}");
-                services.create(&PostParams::default(), &service(&name)?).await?;
-                for part in 0..=options.workers {
-                    pods.create(&PostParams::default(), &pod(&name, part)?).await?;
-                }
-                Ok::<_, anyhow::Error>(())
-            }
-        })
-        .buffer_unordered(PARALLEL)
-        .try_collect::<Vec<()>>()
-        .await?;
-    Progress::stderr().step("floor: until all Pods are ready", ready.wait(options.clusters * (options.workers + 1), LIMIT)).await?;
-    Ok(started.elapsed())
+/// Pods and Services of one cluster as an operator made them, to be made again for as many as wanted.
+pub(super) struct Pattern {
+    cluster: String,
+    services: Vec<String>,
+    pods: Vec<String>,
 }
 
-fn service(name: &str) -> Result<Service> {
-    Ok(serde_json::from_value(json!({
-        "metadata": {"name": format!("{name}-head-svc")},
-        "spec": {
-            "clusterIP": "None", "publishNotReadyAddresses": true,
-            "selector": {"ray.io/cluster": name, "ray.io/node-type": "head"},
-            "ports": [{"name": "dashboard", "port": 8265}, {"name": "gcs-server", "port": 6379}, {"name": "client", "port": 10001}],
-        },
-    }))?)
+impl Pattern {
+    /// What is there of `cluster`, whose name must not be a part of any other text in its objects.
+    pub(super) async fn of(client: &Client, cluster: &str) -> Result<Self> {
+        let pattern = Self {
+            cluster: cluster.to_owned(),
+            services: found::<Service>(client, cluster).await?,
+            pods: found::<Pod>(client, cluster).await?,
+        };
+        ensure!(!pattern.services.is_empty() && !pattern.pods.is_empty(), "nothing is there of RayCluster {cluster}");
+        Ok(pattern)
+    }
+
+    /// Creates the Pods and Services of all clusters and waits until every Pod is ready.
+    pub(super) async fn create_all(&self, client: &Client, options: &Options) -> Result<Duration> {
+        let ready = watch::pods(client);
+        let started = Instant::now();
+        stream::iter(0..options.clusters)
+            .map(|number| async move {
+                let name = super::name(number);
+                create::<Service>(client, &self.services, &self.cluster, &name).await?;
+                create::<Pod>(client, &self.pods, &self.cluster, &name).await
+            })
+            .buffer_unordered(PARALLEL)
+            .try_collect::<Vec<()>>()
+            .await?;
+        Progress::stderr().step("floor: until all Pods are ready", ready.wait(options.clusters * self.pods.len(), LIMIT)).await?;
+        Ok(started.elapsed())
+    }
 }
 
-/// A Pod of about the size that the operator makes: what the API server stores and sends is a part of the floor.
-fn pod(cluster: &str, part: usize) -> Result<Pod> {
-    let probe = json!({
-        "exec": {"command": ["bash", "-c", "wget --tries 1 -T 2 -q -O- http://localhost:52365/api/local_raylet_healthz | grep success"]},
-        "periodSeconds": 5, "failureThreshold": 120,
-    });
-    let env: Vec<_> = (0..12).map(|number| json!({"name": format!("RAY_SETTING_{number}"), "value": format!("value-{number}")})).collect();
-    Ok(serde_json::from_value(json!({
-        "metadata": {
-            "name": format!("{cluster}-{part}"),
-            "labels": {"ray.io/cluster": cluster, "ray.io/node-type": if part == 0 { "head" } else { "worker" }, "ray.io/is-ray-node": "yes"},
-        },
-        "spec": {"containers": [{
-            "name": "ray", "image": "rayproject/ray:2.56.0", "command": ["/bin/bash", "-c", "--"], "args": ["ray start --block"], "env": env,
-            "livenessProbe": probe, "readinessProbe": probe,
-            "resources": {"limits": {"cpu": "1", "memory": "2Gi"}, "requests": {"cpu": "1", "memory": "2Gi"}},
-            "volumeMounts": [{"name": "shared-mem", "mountPath": "/dev/shm"}],
-        }], "volumes": [{"name": "shared-mem", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}}]},
-    }))?)
+/// The objects of a kind with the label of a cluster, as they were sent.
+async fn found<K>(client: &Client, cluster: &str) -> Result<Vec<String>>
+where
+    K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope> + Serialize + DeserializeOwned + Clone + std::fmt::Debug,
+{
+    let api: Api<K> = Api::namespaced(client.clone(), NAMESPACE);
+    let list = api.list(&ListParams::default().labels(&format!("ray.io/cluster={cluster}"))).await?;
+    list.items.iter().map(|object| Ok(as_sent(serde_json::to_value(object)?).to_string())).collect()
+}
+
+/// An object without what the API server, the scheduler and the kubelet have put into it.
+fn as_sent(object: Value) -> Value {
+    let metadata = |key: &str| object["metadata"][key].clone();
+    let mut spec = object["spec"].clone();
+    if let Some(spec) = spec.as_object_mut() {
+        spec.remove("nodeName");
+        if spec.get("clusterIP").is_some_and(|address| address != "None") {
+            spec.retain(|key, _| !key.starts_with("clusterIP"));
+        }
+    }
+    json!({"metadata": {"name": metadata("name"), "labels": metadata("labels"), "annotations": metadata("annotations")}, "spec": spec})
+}
+
+async fn create<K>(client: &Client, objects: &[String], from: &str, to: &str) -> Result<()>
+where
+    K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope> + Serialize + DeserializeOwned + Clone + std::fmt::Debug,
+{
+    let api: Api<K> = Api::namespaced(client.clone(), NAMESPACE);
+    for object in objects {
+        api.create(&PostParams::default(), &serde_json::from_str(&object.replace(from, to))?).await?;
+    }
+    Ok(())
 }

@@ -16,6 +16,8 @@ use shared::api::RayCluster;
 use testcluster::api::FakeNodes;
 use testcluster::progress::Progress;
 
+use floor::Pattern;
+
 use crate::measure::{mib, pause, percentile, seconds};
 use crate::operator::Operator;
 use crate::server::{self, NAMESPACE};
@@ -62,19 +64,30 @@ impl Default for Options {
 pub(crate) async fn run(options: &Options) -> Result<()> {
     let ours = options.operator.clone().unwrap_or_else(|| testcluster::work_tree().join("target/release/kuberay-operator"));
     println!("fleet of {} RayClusters, 1 head + {} workers each", options.clusters, options.workers);
-    let floor = if options.no_floor { None } else { Some(measure_floor(options).await?) };
-    if let Some(floor) = floor {
-        println!("floor: the same Pods and Services created directly: all ready after {}", seconds(floor));
-    }
     let mut programs = vec![("ours", ours)];
     if let Some(peer) = &options.peer_operator {
         programs.push(("peer", peer.clone()));
     }
+    let mut pattern = None;
+    let mut measured = Vec::new();
     for (name, program) in programs {
-        let figures = measure_operator(options, &program).await.with_context(|| format!("measuring {}", program.display()))?;
+        let (figures, seen) = measure_operator(options, &program).await.with_context(|| format!("measuring {}", program.display()))?;
+        pattern.get_or_insert(seen);
+        measured.push((name, figures));
+    }
+    let floor = match pattern.filter(|_| !options.no_floor) {
+        Some(pattern) => Some(measure_floor(options, &pattern).await?),
+        None => None,
+    };
+    for (name, figures) in measured {
         figures.print(name, floor, options);
     }
     Ok(())
+}
+
+/// Name of a cluster: found nowhere else in what belongs to it.
+fn name(number: usize) -> String {
+    format!("c{number}luster")
 }
 
 /// Enough nodes for the Pods of the fleet.
@@ -82,12 +95,15 @@ fn nodes(options: &Options) -> Result<FakeNodes> {
     Ok(FakeNodes { count: u32::try_from(options.clusters / 50 + 1)?, ..FakeNodes::default() })
 }
 
-async fn measure_floor(options: &Options) -> Result<Duration> {
+async fn measure_floor(options: &Options, pattern: &Pattern) -> Result<Duration> {
     let server = server::start(nodes(options)?).await?;
-    let elapsed = floor::create_all(&server.client(), options).await;
-    println!("floor: CPU of the control plane: {}", server::cpu(&server));
+    let elapsed = pattern.create_all(&server.client(), options).await;
+    let control_plane = server::cpu(&server);
     server.stop().await?;
-    elapsed
+    let elapsed = elapsed?;
+    println!("floor: the same Pods and Services created directly: all ready after {}", seconds(elapsed));
+    println!("  CPU of the control plane until ready: {control_plane}");
+    Ok(elapsed)
 }
 
 /// What one operator did.
@@ -106,7 +122,7 @@ struct Figures {
     delete_cpu: Duration,
 }
 
-async fn measure_operator(options: &Options, program: &std::path::Path) -> Result<Figures> {
+async fn measure_operator(options: &Options, program: &std::path::Path) -> Result<(Figures, Pattern)> {
     let server = server::start(nodes(options)?).await?;
     let operator = Operator::start(&server, program, &[]).await?;
     let client = server.client();
@@ -115,7 +131,7 @@ async fn measure_operator(options: &Options, program: &std::path::Path) -> Resul
     let before = operator.cpu()?;
     let started = Instant::now();
     let ready = watch::clusters(&client);
-    let names: Vec<String> = (0..options.clusters).map(|number| format!("c{number}")).collect();
+    let names: Vec<String> = (0..options.clusters).map(name).collect();
     let created: Vec<(String, Instant)> = stream::iter(names.iter().map(|name| {
         let clusters = clusters.clone();
         async move {
@@ -138,6 +154,7 @@ async fn measure_operator(options: &Options, program: &std::path::Path) -> Resul
     Progress::stderr().step("idle", pause(options.idle_seconds)).await?;
     let idle_cpu = operator.cpu()?.saturating_sub(before);
     let (resident, _) = operator.memory()?;
+    let pattern = Pattern::of(&client, &name(0)).await?;
 
     let before = operator.cpu()?;
     let started = Instant::now();
@@ -148,12 +165,26 @@ async fn measure_operator(options: &Options, program: &std::path::Path) -> Resul
     let before = operator.cpu()?;
     let started = Instant::now();
     clusters.delete_collection(&DeleteParams::background(), &ListParams::default()).await?;
-    Progress::stderr().step("until all are gone", watch::wait_gone(&client, LIMIT)).await?;
+    Progress::stderr().step("until all are gone", watch::all_gone(&client, LIMIT)).await?;
     let (all_gone, delete_cpu) = (started.elapsed(), operator.cpu()?.saturating_sub(before));
     let (_, peak) = operator.memory()?;
     operator.stop().await?;
     server.stop().await?;
-    Ok(Figures { all_ready, to_ready, cpu, control_plane, idle_cpu, resident, peak, writes, relabelled, relabel_cpu, all_gone, delete_cpu })
+    let figures = Figures {
+        all_ready,
+        to_ready,
+        cpu,
+        control_plane,
+        idle_cpu,
+        resident,
+        peak,
+        writes,
+        relabelled,
+        relabel_cpu,
+        all_gone,
+        delete_cpu,
+    };
+    Ok((figures, pattern))
 }
 
 impl Figures {
