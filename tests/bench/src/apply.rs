@@ -126,7 +126,7 @@ fn manifest(jobs: usize) -> Result<String> {
     let mut job = shared::yaml::documents(&text).into_iter().next().context("the example is empty")??.value;
     let mut all = String::new();
     for number in 0..jobs {
-        job["metadata"]["name"] = json!(format!("job{number}"));
+        *job.pointer_mut("/metadata/name").context("the example has no name")? = json!(format!("job{number}"));
         all.push_str(&format!("---\n{job}\n"));
     }
     Ok(all)

@@ -60,7 +60,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
         command
     })?;
     let refused = serde_json::from_slice::<Vec<Value>>(&check.output)?;
-    let refused = refused.iter().filter(|object| object["allowed"] != Value::Bool(true)).count();
+    let refused = refused.iter().filter(|object| object.get("allowed") != Some(&Value::Bool(true))).count();
     check.print("check", refused);
 
     let other = best(|| {
@@ -70,7 +70,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
         command
     })?;
     let listed: Value = serde_json::from_slice(&other.output)?;
-    other.print("kubeconform", listed["resources"].as_array().map_or(0, Vec::len));
+    other.print("kubeconform", listed.get("resources").and_then(Value::as_array).map_or(0, Vec::len));
     println!("  check takes {:.2} of kubeconform's CPU", check.cpu.as_secs_f64() / other.cpu.as_secs_f64());
     Ok(())
 }
@@ -128,10 +128,10 @@ fn write_files(samples: &Path, folder: &Path, count: usize) -> Result<u64> {
 fn write_schemas(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     for crd in shared::crd::all() {
-        let kind = crd["spec"]["names"]["kind"].as_str().context("a CRD without a kind")?.to_lowercase();
-        for version in crd["spec"]["versions"].as_array().into_iter().flatten() {
-            let name = version["name"].as_str().unwrap_or_default();
-            let schema = &version["schema"]["openAPIV3Schema"];
+        let kind = crd.pointer("/spec/names/kind").and_then(Value::as_str).context("a CRD without a kind")?.to_lowercase();
+        for version in crd.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten() {
+            let name = version.get("name").and_then(Value::as_str).unwrap_or_default();
+            let schema = version.pointer("/schema/openAPIV3Schema").context("a version without a schema")?;
             fs::write(folder.join(format!("{kind}_{name}.json")), serde_json::to_vec(schema)?)?;
         }
     }

@@ -59,20 +59,20 @@ where
 {
     let api: Api<K> = Api::namespaced(client.clone(), NAMESPACE);
     let list = api.list(&ListParams::default().labels(&format!("ray.io/cluster={cluster}"))).await?;
-    list.items.iter().map(|object| Ok(as_sent(serde_json::to_value(object)?).to_string())).collect()
+    list.items.iter().map(|object| Ok(as_sent(&serde_json::to_value(object)?).to_string())).collect()
 }
 
 /// An object without what the API server, the scheduler and the kubelet have put into it.
-fn as_sent(object: Value) -> Value {
-    let metadata = |key: &str| object["metadata"][key].clone();
-    let mut spec = object["spec"].clone();
+fn as_sent(object: &Value) -> Value {
+    let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
+    let mut spec = part("/spec");
     if let Some(spec) = spec.as_object_mut() {
         spec.remove("nodeName");
         if spec.get("clusterIP").is_some_and(|address| address != "None") {
             spec.retain(|key, _| !key.starts_with("clusterIP"));
         }
     }
-    json!({"metadata": {"name": metadata("name"), "labels": metadata("labels"), "annotations": metadata("annotations")}, "spec": spec})
+    json!({"metadata": {"name": part("/metadata/name"), "labels": part("/metadata/labels"), "annotations": part("/metadata/annotations")}, "spec": spec})
 }
 
 async fn create<K>(client: &Client, objects: &[String], from: &str, to: &str) -> Result<()>
