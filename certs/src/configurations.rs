@@ -80,6 +80,11 @@ impl Configuration {
         lacking.map(|entry| entry.name.as_str()).chain(missing)
     }
 
+    /// Whether something is to be written here as soon as clients may depend on us.
+    pub fn waits_to_be_depended_upon(&self) -> bool {
+        self.step(false).is_none() && self.step(true).is_some()
+    }
+
     /// The patch that puts `wanted` into every caBundle and takes out what is `droppable`; `None` if nothing changes. `settled`: clients
     /// have trusted us for long enough to depend on us.
     pub fn injection(&self, wanted: &[Certificate], droppable: impl Fn(&Certificate) -> bool, settled: bool) -> Option<Injection> {

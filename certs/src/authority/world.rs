@@ -167,14 +167,19 @@ impl World {
                 wanted.push(issuer);
             }
         }
-        // Others may depend on us when every client has had time to notice that it can reach us.
         let trusted = self.leaf.as_ref().and_then(|leaf| self.trust.trusted_for(&leaf.issuer, now));
-        let settled = trusted.is_some_and(|held| held >= self.lifetimes.settle);
+        let settled = trusted.is_some_and(|held| held >= self.depended_after());
         self.configurations.iter().enumerate().find_map(|(index, state)| {
             let ConfigurationState::Present(configuration) = state else { return None };
             let droppable = |certificate: &Certificate| decide::droppable(certificate, &self.identity, material, &self.lifetimes, now);
             configuration.injection(&wanted, droppable, settled).map(|patch| Write::Inject(index, patch))
         })
+    }
+
+    /// How long we must have been trusted until others may depend on us: from the moment when we can be ready, every client has had
+    /// time to notice that it can reach us.
+    fn depended_after(&self) -> SignedDuration {
+        self.lifetimes.settle.saturating_add(HEARD_AFTER)
     }
 
     /// When to look again even if nothing is reported.
@@ -184,8 +189,12 @@ impl World {
         let Some(material) = self.material() else { return check };
         let settling = material.next.iter().chain([&material.current]);
         let settled = settling.filter_map(|ca| self.trust.settled_at(ca.certificate(), self.lifetimes.settle));
-        let issuer = self.leaf.as_ref().map(|leaf| &leaf.issuer).filter(|_| !self.heard);
-        let settled = settled.chain(issuer.and_then(|issuer| self.trust.settled_at(issuer, HEARD_AFTER)));
+        let issuer = self.leaf.as_ref().map(|leaf| &leaf.issuer);
+        let heard = issuer.filter(|_| !self.heard).and_then(|issuer| self.trust.settled_at(issuer, HEARD_AFTER));
+        let waits = |state: &ConfigurationState| matches!(state, ConfigurationState::Present(known) if known.waits_to_be_depended_upon());
+        let depended = issuer.filter(|_| self.configurations.iter().any(waits));
+        let depended = depended.and_then(|issuer| self.trust.settled_at(issuer, self.depended_after()));
+        let settled = settled.chain(heard).chain(depended);
         settled.filter(|moment| *moment > now).fold(decide::next_change(material, leaf, &self.lifetimes, now), Ord::min)
     }
 

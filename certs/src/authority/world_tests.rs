@@ -241,8 +241,8 @@ fn webhooks_that_are_wanted_come_with_the_first_certificate_and_hold_when_it_is_
     assert_eq!(world.next_look(second(0)), second(1));
     assert!(converge(&mut world, second(1)).is_empty());
     assert!(world.status(second(1)).problems(second(1)).is_empty(), "ready when it is called: {:?}", world.status(second(1)));
-    assert_eq!(world.next_look(second(1)), second(10));
-    assert!(converge(&mut world, second(9)).is_empty());
-    assert_eq!(converge(&mut world, second(10)), ["list 0", "list 1"]);
-    assert!(converge(&mut world, second(11)).is_empty());
+    assert!(converge(&mut world, second(10)).is_empty(), "the time to settle begins when we can be ready");
+    assert_eq!(world.next_look(second(10)), second(11));
+    assert_eq!(converge(&mut world, second(11)), ["list 0", "list 1"]);
+    assert!(converge(&mut world, second(12)).is_empty());
 }
