@@ -123,9 +123,8 @@ fn an_overwritten_bundle_is_healed_and_named() {
     assert!(world.status(second(1)).troubles.is_empty());
 }
 
-#[test]
-fn a_replica_that_is_not_believed_goes_away_if_others_are() {
-    let mut world = ready();
+/// Another replica makes the Secret anew, and puts its CA into the first configuration in place of the one that was there.
+fn made_anew(world: &mut World) -> Material {
     let other = authority_at(1);
     let mut secret = Secret::default();
     let material =
@@ -133,6 +132,13 @@ fn a_replica_that_is_not_believed_goes_away_if_others_are() {
     secret::fill(&mut secret, &material);
     world.learn(Event::Secret(Some(Box::new(secret))));
     world.learn(Event::Configuration(0, configuration(&[material.current.certificate()])));
+    material
+}
+
+#[test]
+fn a_replica_that_is_not_believed_goes_away_if_others_are() {
+    let mut world = ready();
+    made_anew(&mut world);
     world.note_trust(second(2));
     let status = world.status(second(2));
     assert!(status.troubles.is_empty() && status.waiting[0].contains("lacks our CA"), "{status:?}");
@@ -210,13 +216,7 @@ fn a_leaf_of_a_forgotten_ca_keeps_its_trust() {
     // Another replica, which knew nothing of our CA, was first to make the Secret anew.
     let mut world = ready();
     let former = served_by(&world).clone();
-    let other = authority_at(1);
-    let mut secret = Secret::default();
-    let material =
-        Material { bundle: vec![other.certificate().clone()], current: other, next: None, activated: Some(second(1)), written: None };
-    secret::fill(&mut secret, &material);
-    world.learn(Event::Secret(Some(Box::new(secret))));
-    world.learn(Event::Configuration(0, configuration(&[material.current.certificate()])));
+    let material = made_anew(&mut world);
     assert_eq!(converge(&mut world, second(2)), ["inject 0", "inject 1"]);
     assert!(world.configurations.iter().all(|state| state.trusts(&former) && state.trusts(material.current.certificate())));
     assert_eq!(IDENTITY, world.identity);

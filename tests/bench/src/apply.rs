@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
-use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};
-use testcluster::api::{self, ApiServer};
+use testcluster::api::ApiServer;
 use testcluster::progress::Progress;
 
-use crate::measure::seconds;
+use crate::measure::{release, seconds};
+use crate::server;
 use crate::webhook::Webhook;
 
 /// What to measure.
@@ -29,21 +29,14 @@ pub(crate) struct Options {
     pub(crate) webhook: Option<PathBuf>,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Self { jobs: 1000, rounds: 2, webhook: None }
-    }
-}
-
 /// Runs the benchmark and prints its figures.
 ///
 /// # Errors
 /// When a part does not start, or a RayJob is refused.
 pub(crate) async fn run(options: &Options) -> Result<()> {
-    let program = options.webhook.clone().unwrap_or_else(|| testcluster::work_tree().join("target/release/kuberay-webhook"));
+    let program = release(options.webhook.as_deref(), "kuberay-webhook");
     let folder = tempfile::tempdir()?;
-    let crds = shared::crd::all().into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
-    let server = ApiServer::start(api::Options { crds, progress: Progress::stderr(), ..api::Options::default() }).await?;
+    let server = server::bare().await?;
     let webhook = Webhook::start(&program, folder.path()).await?;
     let jobs = folder.path().join("jobs.yaml");
     std::fs::write(&jobs, manifest(options.jobs)?)?;
@@ -62,8 +55,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
 }
 
 async fn apply(server: &ApiServer, namespace: &str, jobs: &Path) -> Result<Duration> {
-    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-    Api::<Namespace>::all(server.client()).create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+    server::namespace(server, namespace).await?;
     let started = Instant::now();
     let mut kubectl = server.kubectl();
     kubectl.args(["apply", "--namespace", namespace, "--output=name", "--filename"]).arg(jobs);

@@ -15,7 +15,8 @@ use testcluster::api::{ApiServer, FakeNodes};
 use testcluster::dashboard::Dashboard;
 use testcluster::progress::Progress;
 
-use crate::measure::{mib, pause, seconds};
+use crate::measure::{mib, pause, release, seconds};
+use crate::objects::template;
 use crate::operator::Operator;
 use crate::server::{self, NAMESPACE};
 use crate::watch;
@@ -39,18 +40,12 @@ pub(crate) struct Options {
     pub(crate) operator: Option<PathBuf>,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Self { jobs: 500, running_seconds: 60, operator: None }
-    }
-}
-
 /// Runs the benchmark and prints its figures.
 ///
 /// # Errors
 /// When a part does not start, or a job does not end as it should.
 pub(crate) async fn run(options: &Options) -> Result<()> {
-    let program = options.operator.clone().unwrap_or_else(|| testcluster::work_tree().join("target/release/kuberay-operator"));
+    let program = release(options.operator.as_deref(), "kuberay-operator");
     println!("{} RayJobs, each with a cluster of its own", options.jobs);
     let nodes = FakeNodes {
         count: u32::try_from(options.jobs / 50 + 1)?,
@@ -59,7 +54,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
         ..FakeNodes::default()
     };
     let server = server::start(nodes).await?;
-    let operator = Operator::start(&server, &program, &["--use-kubernetes-proxy=true"]).await?;
+    let operator = Operator::start(&server, &program, &["--use-kubernetes-proxy=true"], &[]).await?;
     let result = measure(options, &server, &operator).await;
     operator.stop().await?;
     server.stop().await?;
@@ -167,12 +162,6 @@ fn id(number: usize) -> String {
 }
 
 fn job(number: usize) -> Result<RayJob> {
-    let template = |container: &str| {
-        json!({"spec": {"containers": [{
-            "name": container, "image": "rayproject/ray:2.56.0",
-            "resources": {"limits": {"cpu": "1", "memory": "2Gi"}, "requests": {"cpu": "1", "memory": "2Gi"}},
-        }]}})
-    };
     Ok(serde_json::from_value(json!({
         "apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": format!("j{number}"), "namespace": NAMESPACE},
         "spec": {

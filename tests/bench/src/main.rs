@@ -4,6 +4,7 @@ mod apply;
 mod fleet;
 mod jobs;
 mod measure;
+mod objects;
 mod offline;
 mod operator;
 mod server;
@@ -66,9 +67,15 @@ async fn main() -> ExitCode {
 }
 
 async fn all(peer_operator: Option<PathBuf>, peer_webhook: Option<PathBuf>) -> anyhow::Result<()> {
-    offline::run(&offline::Options::default()).await?;
-    webhook::run(&webhook::Options { peer: peer_webhook, ..webhook::Options::default() }).await?;
-    apply::run(&apply::Options::default()).await?;
-    jobs::run(&jobs::Options::default()).await?;
-    fleet::run(&fleet::Options { peer_operator, ..fleet::Options::default() }).await
+    offline::run(&usual()?).await?;
+    webhook::run(&webhook::Options { peer: peer_webhook, ..usual()? }).await?;
+    apply::run(&usual()?).await?;
+    jobs::run(&usual()?).await?;
+    fleet::run(&fleet::Options { peer_operator, ..usual()? }).await
+}
+
+/// Options of a benchmark at their usual values, which stand at their fields alone.
+fn usual<T: clap::Args>() -> anyhow::Result<T> {
+    let command = T::augment_args(clap::Command::new("usual"));
+    Ok(T::from_arg_matches(&command.try_get_matches_from(["usual"])?)?)
 }

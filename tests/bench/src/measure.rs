@@ -1,7 +1,7 @@
 //! What a process costs, and how to say it.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -53,6 +53,11 @@ fn times(process: &str, places: [usize; 2]) -> Result<Duration> {
     let ticks = |place: usize| fields.get(place).and_then(|field| field.parse::<u64>().ok()).context("reading CPU times");
     let [user, system] = places;
     Ok(Duration::from_millis((ticks(user)? + ticks(system)?) * 1000 / TICKS))
+}
+
+/// The program to measure: the given one, or the release build of ours.
+pub(crate) fn release(given: Option<&Path>, name: &str) -> PathBuf {
+    given.map_or_else(|| testcluster::work_tree().join("target/release").join(name), Path::to_owned)
 }
 
 /// A number of bytes in MiB.

@@ -11,7 +11,7 @@ use testcluster::cache::Cache;
 use testcluster::fetch;
 use testcluster::progress::Progress;
 
-use crate::measure::{children_cpu, seconds};
+use crate::measure::{children_cpu, release, seconds};
 
 /// What to measure.
 #[derive(clap::Args, Clone, Debug)]
@@ -27,13 +27,7 @@ pub(crate) struct Options {
     pub(crate) webhook: Option<PathBuf>,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Self { files: 1000, samples: None, webhook: None }
-    }
-}
-
-/// Runs each checker [`ROUNDS`] times over the same files and prints the best figures of each.
+/// How often each checker runs over the same files; its best figures count.
 const ROUNDS: usize = 3;
 
 /// Runs the benchmark and prints its figures.
@@ -42,7 +36,7 @@ const ROUNDS: usize = 3;
 /// When kubeconform cannot be built or a checker cannot be run.
 pub(crate) async fn run(options: &Options) -> Result<()> {
     let root = testcluster::work_tree();
-    let program = options.webhook.clone().unwrap_or_else(|| root.join("target/release/kuberay-webhook"));
+    let program = release(options.webhook.as_deref(), "kuberay-webhook");
     let kubeconform = fetch::kubeconform(&Cache::from_env()?, &Progress::stderr()).await?;
     let samples = options.samples.clone().unwrap_or_else(|| {
         let upstream = root.join("../shared/upstream/samples");

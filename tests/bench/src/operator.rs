@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,14 @@ use tokio::process::{Child, Command};
 
 use crate::measure::Watched;
 
+/// Its output, in the folder of the API server.
+const LOG: &str = "operator.log";
+
+/// What the operator of an API server has said.
+pub(crate) fn logged(server: &ApiServer) -> String {
+    std::fs::read_to_string(server.dir().join(LOG)).unwrap_or_default()
+}
+
 /// A running operator.
 pub(crate) struct Operator {
     child: Child,
@@ -20,10 +29,10 @@ pub(crate) struct Operator {
 }
 
 impl Operator {
-    /// Starts `program` with flags that every operator for these kinds takes and further `flags`, and waits until it is ready.
-    pub(crate) async fn start(server: &ApiServer, program: &Path, flags: &[&str]) -> Result<Self> {
+    /// Starts `program` with flags that every operator for these kinds takes, further `flags` and `environment`, and waits until it is ready.
+    pub(crate) async fn start(server: &ApiServer, program: &Path, flags: &[&str], environment: &[(&str, &OsStr)]) -> Result<Self> {
         let (metrics, health) = (free_port()?, free_port()?);
-        let log = std::fs::File::create(server.dir().join("operator.log")).context("creating the operator's log")?;
+        let log = std::fs::File::create(server.dir().join(LOG)).context("creating the operator's log")?;
         let child = Command::new(program)
             .arg("--kubeconfig")
             .arg(server.kubeconfig_path())
@@ -32,6 +41,7 @@ impl Operator {
             .args(flags)
             .arg(format!("--metrics-addr=127.0.0.1:{metrics}"))
             .arg(format!("--health-probe-bind-address=127.0.0.1:{health}"))
+            .envs(environment.iter().copied())
             .stdout(log.try_clone()?)
             .stderr(log)
             .kill_on_drop(true)
@@ -42,8 +52,13 @@ impl Operator {
         testcluster::wait::until("the operator's readiness", Duration::from_secs(30), || async {
             Ok(get(health, "/readyz").await.ok().map(drop))
         })
-        .await?;
+        .await
+        .with_context(|| logged(server))?;
         Ok(operator)
+    }
+
+    pub(crate) fn watched(&self) -> Watched {
+        self.watched
     }
 
     pub(crate) fn cpu(&self) -> Result<Duration> {

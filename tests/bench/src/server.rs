@@ -18,18 +18,32 @@ pub(crate) const NAMESPACE: &str = "fleet";
 /// # Errors
 /// When a part of it does not start.
 pub(crate) async fn start(nodes: FakeNodes) -> Result<ApiServer> {
-    let crds = shared::crd::all().into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
-    let server = ApiServer::start(api::Options {
-        crds,
-        scheduler: true,
-        fake_nodes: Some(nodes),
-        progress: Progress::stderr(),
-        ..api::Options::default()
-    })
-    .await?;
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-    Api::<Namespace>::all(server.client()).create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
+    let server = with_crds(api::Options { scheduler: true, fake_nodes: Some(nodes), ..api::Options::default() }).await?;
+    namespace(&server, NAMESPACE).await?;
     Ok(server)
+}
+
+/// Starts an API server with our CRDs and nothing else.
+///
+/// # Errors
+/// As [`start`].
+pub(crate) async fn bare() -> Result<ApiServer> {
+    with_crds(api::Options::default()).await
+}
+
+async fn with_crds(options: api::Options) -> Result<ApiServer> {
+    let crds = shared::crd::all().into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
+    ApiServer::start(api::Options { crds, progress: Progress::stderr(), ..options }).await
+}
+
+/// Makes a namespace.
+///
+/// # Errors
+/// When the API server refuses.
+pub(crate) async fn namespace(server: &ApiServer, name: &str) -> Result<()> {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    Api::<Namespace>::all(server.client()).create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
+    Ok(())
 }
 
 /// CPU that each part of the control plane has used so far, as text: it shows what an operator costs others.

@@ -2,8 +2,9 @@
 
 use std::future::Future;
 use std::sync::LazyLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use certs::{Certificate, bundle};
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -157,6 +158,18 @@ impl Scene {
         let configs = validating.into_iter().map(|webhook| webhook.client_config);
         let configs = configs.chain(mutating.into_iter().map(|webhook| webhook.client_config));
         configs.map(|config| config.ca_bundle.unwrap_or_default().0).collect()
+    }
+
+    /// Waits until every caBundle has `ours`, which takes less than five seconds.
+    pub async fn healed(&self, ours: &Certificate) {
+        let start = Instant::now();
+        until("every caBundle has our CA", async || {
+            let bundles = self.bundles().await;
+            bundles.len() == 8 && bundles.iter().all(|pem| bundle::parse(pem).contains(ours))
+        })
+        .await;
+        println!("healed after {:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     }
 
     /// Writes one caBundle into the first validating webhook, as somebody else would.

@@ -18,7 +18,8 @@ use testcluster::progress::Progress;
 
 use floor::Pattern;
 
-use crate::measure::{mib, pause, percentile, seconds};
+use crate::measure::{mib, pause, percentile, release, seconds};
+use crate::objects::template;
 use crate::operator::Operator;
 use crate::server::{self, NAMESPACE};
 use crate::watch;
@@ -51,18 +52,12 @@ pub(crate) struct Options {
     pub(crate) peer_operator: Option<PathBuf>,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Self { clusters: 1000, workers: 2, idle_seconds: 60, no_floor: false, operator: None, peer_operator: None }
-    }
-}
-
 /// Runs the benchmark and prints its figures.
 ///
 /// # Errors
 /// When a part does not start, or a phase takes longer than a quarter of an hour.
 pub(crate) async fn run(options: &Options) -> Result<()> {
-    let ours = options.operator.clone().unwrap_or_else(|| testcluster::work_tree().join("target/release/kuberay-operator"));
+    let ours = release(options.operator.as_deref(), "kuberay-operator");
     println!("fleet of {} RayClusters, 1 head + {} workers each", options.clusters, options.workers);
     let mut programs = vec![("ours", ours)];
     if let Some(peer) = &options.peer_operator {
@@ -124,7 +119,7 @@ struct Figures {
 
 async fn measure_operator(options: &Options, program: &std::path::Path) -> Result<(Figures, Pattern)> {
     let server = server::start(nodes(options)?).await?;
-    let operator = Operator::start(&server, program, &[]).await?;
+    let operator = Operator::start(&server, program, &[], &[]).await?;
     let client = server.client();
     let clusters: Api<RayCluster> = Api::namespaced(client.clone(), NAMESPACE);
 
@@ -232,13 +227,6 @@ async fn relabel(clusters: &Api<RayCluster>, names: &[String]) -> Result<()> {
 
 /// A RayCluster such as people write, without anything special.
 fn cluster(name: &str, workers: usize) -> Result<RayCluster> {
-    let template = |container: &str| {
-        json!({"spec": {"containers": [{
-            "name": container,
-            "image": "rayproject/ray:2.56.0",
-            "resources": {"limits": {"cpu": "1", "memory": "2Gi"}, "requests": {"cpu": "1", "memory": "2Gi"}},
-        }]}})
-    };
     Ok(serde_json::from_value(json!({
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",

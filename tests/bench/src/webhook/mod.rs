@@ -19,7 +19,7 @@ use testcluster::local::{free_port, get};
 use testcluster::pki::Pki;
 use tokio::process::{Child, Command};
 
-use crate::measure::{Watched, mib, percentile};
+use crate::measure::{Watched, mib, percentile, release};
 use peer::Peer;
 
 /// What to measure.
@@ -36,18 +36,12 @@ pub(crate) struct Options {
     pub(crate) peer: Option<PathBuf>,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Self { requests: 20_000, webhook: None, peer: None }
-    }
-}
-
 /// Runs the benchmark and prints its figures.
 ///
 /// # Errors
 /// When the webhook does not start, or answers anything but an admission.
 pub(crate) async fn run(options: &Options) -> Result<()> {
-    let program = options.webhook.clone().unwrap_or_else(|| testcluster::work_tree().join("target/release/kuberay-webhook"));
+    let program = release(options.webhook.as_deref(), "kuberay-webhook");
     let folder = tempfile::tempdir()?;
     let ours = Webhook::start(&program, folder.path()).await?;
     println!("webhook: {} reviews of one RayJob in each run", options.requests);
@@ -66,9 +60,9 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
         let peer = Peer::start(program, folder.path()).await?;
         for connections in [8, 32] {
             let target = Target { address: peer::ADDRESS.to_owned(), path: peer::PATH.to_owned(), trust: Trust::Anyone };
-            measure("peer", &target, peer.watched, options.requests, connections).await?;
+            measure("peer", &target, peer.watched(), options.requests, connections).await?;
         }
-        println!("  peer: peak {}", mib(peer.watched.memory()?.1));
+        println!("  peer: peak {}", mib(peer.watched().memory()?.1));
         peer.stop().await?;
     }
     Ok(())
