@@ -11,7 +11,6 @@ use kube::Client;
 use serde_json::Value;
 use shared::{
     api::{RayCluster, RayCronJob, RayJob},
-    labels::label,
     validation::Kind,
 };
 
@@ -125,12 +124,12 @@ impl Context {
             softening: Softening::new(settings.rules_file.clone()),
             settings: Arc::new(settings),
             dashboard,
-            pods: Cache::new(|pod: &PodView| cluster_label(pod), &scopes),
+            pods: Cache::new(PodView::cluster, &scopes),
             clusters: Roots::new(|cluster: &Lazy<RayCluster>| controller_uid(cluster), &scopes),
             jobs: Roots::new(|job: &Lazy<RayJob>| controller_uid(job), &scopes),
             cron_jobs: Roots::new(|_: &Lazy<RayCronJob>| None, &scopes),
             batch_jobs: Cache::new(|job: &JobView| controller_uid(job), &scopes),
-            services: Cache::new(|service: &ServiceView| cluster_label(service), &scopes),
+            services: Cache::new(|service: &ServiceView| service.cluster.as_deref(), &scopes),
             owned: Owned {
                 service_accounts: by_controller(&scopes),
                 roles: by_controller(&scopes),
@@ -165,10 +164,6 @@ impl Context {
 
 fn by_controller<T: Kept>(scopes: &[Scope]) -> Cache<T> {
     Cache::new(|object: &T| controller_uid(object), scopes)
-}
-
-fn cluster_label(object: &impl Kept) -> Option<&str> {
-    object.meta().labels.as_ref()?.get(label::CLUSTER).map(String::as_str)
 }
 
 fn controller_uid(object: &impl kube::Resource) -> Option<&str> {

@@ -7,7 +7,7 @@ use tokio::{sync::Semaphore, time::Instant};
 use tracing::Instrument as _;
 
 use super::{
-    cache::{Root, Roots},
+    cache::{Lazy, Root, Roots, Undecodable},
     key::ObjectKey,
     metrics::{Metrics, Outcome},
     queue::{Finished, Queue, backoff},
@@ -28,6 +28,9 @@ pub trait Reconciler: Send + Sync + 'static {
 
     /// Brings the world closer to what the object says. Called for one object never twice at the same time.
     fn reconcile(&self, object: Arc<Self::Object>) -> impl Future<Output = Result<Next, Self::Error>> + Send;
+
+    /// The object exists and cannot be read. Its author is to be told, and its deletion must not wait for it to heal.
+    fn unreadable(&self, object: &Lazy<Self::Object>, fault: &Undecodable) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
     /// The object no longer exists: forget what was kept for it (RC-100).
     fn gone(&self, key: &ObjectKey);
@@ -107,32 +110,43 @@ async fn look<R: Reconciler>(reconciler: &R, roots: &Roots<R::Object>, queue: &Q
             return (Outcome::Gone, Finished::Gone);
         }
         // Logged by the cache. A new version of the object wakes it.
-        Err(_) => return (Outcome::Undecodable, Finished::Idle),
+        Err(fault) => {
+            let tended = match roots.cache().get(&key.namespace, &key.name) {
+                Some(object) => reconciler.unreadable(&object, &fault).await,
+                None => Ok(()),
+            };
+            return (Outcome::Undecodable, tended.map_or_else(|failure| after_failure::<R>(&failure, queue, key), |()| Finished::Idle));
+        }
     };
-    let retry = || Finished::Failed(backoff(queue.failures(key) + 1, rand::random()));
     let work = AssertUnwindSafe(tokio::time::timeout(RECONCILE_DEADLINE, reconciler.reconcile(object))).catch_unwind();
     match work.await {
         Ok(Ok(Ok(Next::OnChange))) => (Outcome::Success, Finished::Idle),
         Ok(Ok(Ok(Next::After(delay)))) => (Outcome::RequeueAfter, Finished::Again(delay)),
-        Ok(Ok(Err(failure))) => {
-            let finished = match failure.retry() {
-                Retry::BackOff => retry(),
-                Retry::After(delay) => Finished::Failed(delay),
-                Retry::OnChange => Finished::Idle,
-            };
-            log_failure(R::NAME, key, &failure, queue.failures(key), finished);
-            (Outcome::Error, finished)
-        }
+        Ok(Ok(Err(failure))) => (Outcome::Error, after_failure::<R>(&failure, queue, key)),
         Ok(Err(_)) => {
             tracing::error!(controller = R::NAME, %key, "reconciling took longer than {} s and was given up", RECONCILE_DEADLINE.as_secs());
-            (Outcome::Error, retry())
+            (Outcome::Error, soon(queue, key))
         }
         Err(panic) => {
             let what = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
             tracing::error!(controller = R::NAME, %key, "reconciling panicked, which is a bug of the operator: {}", what.unwrap_or("?"));
-            (Outcome::Panic, retry())
+            (Outcome::Panic, soon(queue, key))
         }
     }
+}
+
+fn after_failure<R: Reconciler>(failure: &R::Error, queue: &Queue, key: &ObjectKey) -> Finished {
+    let finished = match failure.retry() {
+        Retry::BackOff => soon(queue, key),
+        Retry::After(delay) => Finished::Failed(delay),
+        Retry::OnChange => Finished::Idle,
+    };
+    log_failure(R::NAME, key, failure, queue.failures(key), finished);
+    finished
+}
+
+fn soon(queue: &Queue, key: &ObjectKey) -> Finished {
+    Finished::Failed(backoff(queue.failures(key) + 1, rand::random()))
 }
 
 /// Conflicts and other short disturbances are gone at the next try; only what lasts deserves a line that people see.

@@ -3,6 +3,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use kube::ResourceExt as _;
 use serde_json::json;
 use shared::api::RayCluster;
 use tokio::sync::{Notify, oneshot};
@@ -63,6 +64,11 @@ impl Reconciler for Script {
         }
     }
 
+    async fn unreadable(&self, object: &Lazy<RayCluster>, _fault: &Undecodable) -> Result<(), TestError> {
+        self.looks.lock().unwrap().push(format!("unreadable {}", object.name_any()));
+        Ok(())
+    }
+
     fn gone(&self, key: &ObjectKey) {
         self.gone.lock().unwrap().push(key.clone());
     }
@@ -121,6 +127,7 @@ async fn every_outcome_leads_to_the_right_next_look() {
     world.until("three looks each", |world| ["panics", "fails", "again"].iter().all(|name| world.looks(name) == 3)).await;
     world.until("all counted", |world| world.has(r#"controller_runtime_reconcile_total{controller="script",result="success"} 5"#)).await;
     assert_eq!((world.looks("fine"), world.looks("gives-up"), world.looks("bad"), world.looks("missing")), (1, 1, 0, 0));
+    assert_eq!(world.looks("unreadable bad"), 1, "its author is told, and it is let go");
     assert_eq!(*world.script.gone.lock().unwrap(), [ObjectKey::new("ns", "missing")]);
     for line in [
         r#"controller_runtime_reconcile_total{controller="script",result="requeue_after"} 2"#,

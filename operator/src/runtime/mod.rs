@@ -23,6 +23,7 @@ mod run;
 pub mod softening;
 pub mod start;
 mod trim;
+pub mod unreadable;
 pub mod views;
 pub mod watch;
 

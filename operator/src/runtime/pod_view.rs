@@ -2,6 +2,8 @@
 //!
 //! Everything else is skipped while the API server's answer is read, so that a full Pod never exists in memory.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{Resource, ResourceExt as _};
@@ -34,16 +36,51 @@ const QUIET_CONDITIONS: [&str; 4] = ["PodScheduled", "Initialized", "ContainersR
 /// strategy Recreate.
 #[derive(Resource, Deserialize, Clone, Debug, PartialEq)]
 #[resource(inherit = Pod)]
+#[serde(from = "Read")]
 pub struct PodView {
-    /// Identity, labels, owners, deletion time.
-    #[serde(deserialize_with = "trim::metadata")]
+    /// Identity, owners, deletion time. No labels: see [`PodView::label`].
     pub metadata: ObjectMeta,
+    /// Labels that say what the Pod is for.
+    labels: KeptLabels,
     /// The facts of the spec that are used.
-    #[serde(default)]
     pub spec: PodFacts,
     /// What the kubelet and the scheduler say.
-    #[serde(default)]
     pub status: PodState,
+}
+
+/// A Pod as it is read.
+#[derive(Deserialize)]
+struct Read {
+    #[serde(deserialize_with = "trim::metadata")]
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: PodFacts,
+    #[serde(default)]
+    status: PodState,
+}
+
+impl From<Read> for PodView {
+    fn from(Read { mut metadata, spec, status }: Read) -> Self {
+        let labels = metadata.labels.take().map(|all| KeptLabels::of(&all)).unwrap_or_default();
+        let is_head = labels.get(label::NODE_TYPE) == node_type::HEAD;
+        trim::retain_annotations(&mut metadata, |key| is_head && KEPT_ANNOTATIONS.contains(&key));
+        Self { metadata, labels, spec, status }
+    }
+}
+
+/// The labels of [`KEPT_LABELS`] that a Pod has, in that order. A map of seven texts takes a kilobyte; there are many Pods.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct KeptLabels(Box<[(&'static str, Box<str>)]>);
+
+impl KeptLabels {
+    fn of(labels: &BTreeMap<String, String>) -> Self {
+        Self(KEPT_LABELS.iter().filter_map(|key| Some((*key, labels.get(*key)?.as_str().into()))).collect())
+    }
+
+    /// Value of a label, empty if the Pod does not have it.
+    fn get(&self, key: &str) -> &str {
+        self.0.iter().find(|(kept, _)| *kept == key).map(|(_, value)| &**value).unwrap_or_default()
+    }
 }
 
 /// The facts of a Pod's spec that are used.
@@ -178,7 +215,12 @@ pub struct Terminated {
 impl PodView {
     /// Value of a label, empty if it is missing.
     pub fn label(&self, key: &str) -> &str {
-        self.labels().get(key).map(String::as_str).unwrap_or_default()
+        self.labels.get(key)
+    }
+
+    /// The RayCluster that the Pod's label names.
+    pub fn cluster(&self) -> Option<&str> {
+        Some(self.label(label::CLUSTER)).filter(|name| !name.is_empty())
     }
 
     /// Value of an annotation, empty if it is missing or not kept.
@@ -223,16 +265,11 @@ impl PodView {
 }
 
 impl Kept for PodView {
-    fn trim(&mut self) {
-        let is_head = self.is_head();
-        trim::retain_annotations(&mut self.metadata, |key| is_head && KEPT_ANNOTATIONS.contains(&key));
-        if let Some(labels) = &mut self.metadata.labels {
-            labels.retain(|key, _| KEPT_LABELS.contains(&key.as_str()));
-        }
-    }
-
     fn differs(&self, older: &Self) -> bool {
-        self.spec != older.spec || self.status != older.status || trim::metadata_differs(&self.metadata, &older.metadata)
+        self.labels != older.labels
+            || self.spec != older.spec
+            || self.status != older.status
+            || trim::metadata_differs(&self.metadata, &older.metadata)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use serde::{Deserialize, Deserializer};
-use shared::labels::GROUP;
+use shared::labels::label;
 
 /// Reads metadata without what the API server keeps for itself. Its record of who set which field is a large part of each object, and
 /// more work to decode than everything else that is kept.
@@ -59,12 +59,15 @@ pub(crate) fn retain_annotations(meta: &mut ObjectMeta, keep: impl Fn(&str) -> b
     }
 }
 
-/// Keeps of an object that the operator has made what says that it is there and whose it is: names, owners, labels of `ray.io/`.
+/// Keeps of an object that the operator has made what says that it is there and whose it is: names and owners.
 pub(crate) fn to_identity(meta: &mut ObjectMeta) {
-    if let Some(labels) = &mut meta.labels {
-        labels.retain(|key, _| key.strip_prefix(GROUP).is_some_and(|rest| rest.starts_with('/')));
-    }
+    meta.labels = None;
     meta.annotations = None;
+}
+
+/// Takes the label that names the RayCluster. A map of labels takes half a kilobyte and more; there are many objects.
+pub(crate) fn take_cluster(meta: &mut ObjectMeta) -> Option<Box<str>> {
+    meta.labels.take()?.remove(label::CLUSTER).map(String::into_boxed_str)
 }
 
 /// Whether this is another version of an object of which only a part is kept: what changed may be something else, so each counts.

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use api_tests::{Program, program::binary};
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
@@ -54,6 +55,12 @@ async fn head(client: &Client, cluster: &str) {
     head.await.unwrap_or_else(|error| panic!("{cluster}: {error}"));
 }
 
+async fn told(client: &Client, cluster: &str, reason: &str) {
+    let events: Api<Event> = Api::namespaced(client.clone(), "default");
+    let selector = ListParams::default().fields(&format!("regarding.name={cluster},reason={reason}"));
+    wait::until(reason, PATIENCE, || async { Ok(events.list(&selector).await?.items.pop()) }).await.unwrap();
+}
+
 #[tokio::test]
 async fn runtime_an_object_that_cannot_be_read_stops_nobody() {
     let server = server(anything_goes()).await;
@@ -76,8 +83,16 @@ async fn runtime_an_object_that_cannot_be_read_stops_nobody() {
     let heal = json!({ "spec": good() });
     clusters(&client).patch("bad-before", &PatchParams::default(), &Patch::Merge(&heal)).await.unwrap();
     head(&client, "bad-before").await;
+    told(&client, "bad-after", "CannotBeRead").await;
     let log = program.log();
     assert_eq!(log.matches("default/bad-after cannot be read").count(), 1, "{log}");
+    // Its deletion does not wait until it heals, and takes off no finalizer of others.
+    let held = json!({ "metadata": { "finalizers": ["ray.io/gcs-ft-redis-cleanup-finalizer", "example.com/other"] } });
+    clusters(&client).patch("bad-after", &PatchParams::default(), &Patch::Merge(&held)).await.unwrap();
+    clusters(&client).delete("bad-after", &DeleteParams::default()).await.unwrap();
+    told(&client, "bad-after", "ReleasedUnreadable").await;
+    let left = clusters(&client).get_metadata("bad-after").await.unwrap().metadata.finalizers;
+    assert_eq!(left, Some(vec!["example.com/other".to_owned()]));
     program.terminate().await.unwrap();
     server.stop().await.unwrap();
 }

@@ -24,6 +24,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use shared::api::{RayCluster, managed_elsewhere};
 use shared::features::Feature;
+use shared::labels::finalizer;
 
 use self::apply::Applied;
 use self::memory::ClusterMemory;
@@ -32,7 +33,9 @@ use self::observe::identity;
 use self::plan::{FinalizerStep, Stage};
 use self::status::{Write, condition};
 use crate::runtime::api::{ApiError, StatusWrite};
+use crate::runtime::cache::{Lazy, Undecodable};
 use crate::runtime::events::Recorder;
+use crate::runtime::unreadable::Hold;
 use crate::runtime::{Context, Next, ObjectKey, Reconciler};
 
 /// Reconciles RayClusters.
@@ -170,6 +173,11 @@ impl Reconciler for RayClusterController {
         memory.compact();
         self.memories().insert(key, Box::new((uid, memory)));
         result
+    }
+
+    async fn unreadable(&self, cluster: &Lazy<RayCluster>, fault: &Undecodable) -> Result<(), ApiError> {
+        let hold = Hold { finalizer: finalizer::GCS_FT_REDIS_CLEANUP, left_behind: "the cluster's keys may be left in Redis" };
+        self.context.tend_unreadable(&self.recorder, cluster, fault, Some(hold)).await
     }
 
     fn gone(&self, key: &ObjectKey) {

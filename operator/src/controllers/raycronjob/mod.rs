@@ -17,6 +17,7 @@ use super::rayjob::notes::Note;
 use crate::runtime::{
     Context, Next, ObjectKey, Reconciler,
     api::{ApiError, StatusWrite},
+    cache::{Lazy, Undecodable},
     events::Recorder,
 };
 
@@ -88,6 +89,10 @@ impl Reconciler for RayCronJobController {
             None if problem.is_some() => Next::After(HEARTBEAT),
             None => Next::OnChange,
         })
+    }
+
+    async fn unreadable(&self, cron: &Lazy<RayCronJob>, fault: &Undecodable) -> Result<(), ApiError> {
+        self.context.tend_unreadable(&self.recorder, cron, fault, None).await
     }
 
     fn gone(&self, _key: &ObjectKey) {}

@@ -23,6 +23,7 @@ use std::{
 use jiff::Timestamp;
 use shared::{
     api::{RayJob, RayJobStatus, managed_elsewhere},
+    labels::finalizer,
     names,
 };
 
@@ -37,7 +38,9 @@ use crate::{
     runtime::{
         Context, DashboardAccess, Next, ObjectKey, Reconciler,
         api::{ApiError, StatusWrite},
+        cache::{Lazy, Undecodable},
         events::Recorder,
+        unreadable::Hold,
     },
 };
 
@@ -182,6 +185,11 @@ impl Reconciler for RayJobController {
             return Ok(Next::OnChange); // RJ-21
         }
         self.walk(job).await
+    }
+
+    async fn unreadable(&self, job: &Lazy<RayJob>, fault: &Undecodable) -> Result<(), ApiError> {
+        let hold = Hold { finalizer: finalizer::RAY_JOB, left_behind: "on a cluster that stays the job may go on" };
+        self.context.tend_unreadable(&self.recorder, job, fault, Some(hold)).await
     }
 
     fn gone(&self, key: &ObjectKey) {

@@ -48,15 +48,15 @@ macro_rules! owned {
             }
 
             fn wake(queues: &Queues, change: &Change<$view>) {
-                $wake(queues, change.object().meta());
+                $wake(queues, &**change.object());
             }
         }
     )+};
 }
 
 owned! {
-    Pod => PodView, POD_SELECTOR, |context| &context.pods, wake::labelled_cluster;
-    Service => ServiceView, label::CLUSTER, |context| &context.services, wake::labelled_cluster;
+    Pod => PodView, POD_SELECTOR, |context| &context.pods, wake::pod;
+    Service => ServiceView, label::CLUSTER, |context| &context.services, wake::service;
     Job => JobView, JOB_SELECTOR, |context| &context.batch_jobs, wake::controller;
     ServiceAccount => Meta<ServiceAccount>, label::CLUSTER, |context| &context.owned.service_accounts, wake::controller;
     Role => Meta<Role>, label::CLUSTER, |context| &context.owned.roles, wake::controller;

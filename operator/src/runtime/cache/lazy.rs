@@ -95,6 +95,11 @@ impl<T: Root> Lazy<T> {
         Ok(T::assemble(self.metadata.clone(), spec, status))
     }
 
+    /// As much of the spec as `S` asks for, if that can be read.
+    pub fn spec<S: DeserializeOwned>(&self) -> Option<S> {
+        serde_json::from_str(self.spec.as_deref()?.get()).ok()
+    }
+
     /// Whether this version differs from `older` in more than its status. A status alone says nothing new to its author.
     pub fn is_edited(&self, older: &Self) -> bool {
         trim::metadata_differs(&self.metadata, &older.metadata)
@@ -194,11 +199,6 @@ impl<T: Root> Roots<T> {
     /// When it exists and cannot be decoded. The fault is logged once for each version of the object.
     pub fn get(&self, namespace: &str, name: &str) -> Result<Option<Arc<T>>, Undecodable> {
         self.cache.get(namespace, name).map(|object| self.decode(&object)).transpose()
-    }
-
-    /// Metadata of the object of this name, if it exists, whether or not the rest can be decoded.
-    pub fn metadata(&self, namespace: &str, name: &str) -> Option<ObjectMeta> {
-        self.cache.get(namespace, name).map(|object| object.metadata.clone())
     }
 
     /// The objects of a group, ordered by name, see [`Cache::in_group`].

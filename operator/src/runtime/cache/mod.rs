@@ -30,7 +30,7 @@ use super::key::ObjectKey;
 /// A kind as it is kept in a [`Cache`].
 pub trait Kept: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static {
     /// Drops what nobody reads. Called once for each version of an object, before it is stored.
-    fn trim(&mut self);
+    fn trim(&mut self) {}
 
     /// Whether this version says something that `older` did not. If not, nobody is woken.
     fn differs(&self, older: &Self) -> bool;

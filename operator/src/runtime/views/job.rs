@@ -15,7 +15,7 @@ pub const JOB_SELECTOR: &str = "app.kubernetes.io/created-by=kuberay-operator";
 #[derive(Resource, Deserialize, Clone, Debug)]
 #[resource(inherit = Job)]
 pub struct JobView {
-    /// Names, owners, labels of `ray.io/`. No annotations.
+    /// Names and owners. Neither labels nor annotations.
     #[serde(deserialize_with = "trim::metadata")]
     pub metadata: ObjectMeta,
     /// What is kept of the spec.

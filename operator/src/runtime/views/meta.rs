@@ -8,9 +8,9 @@ use serde::{Deserialize, Deserializer};
 
 use crate::runtime::{cache::Kept, trim};
 
-/// An object of kind `K` without anything but its name, labels and owners.
+/// An object of kind `K` without anything but its name and owners.
 pub struct Meta<K> {
-    /// Names, owners, labels of `ray.io/`. No annotations.
+    /// Names and owners. Neither labels nor annotations.
     pub metadata: ObjectMeta,
     kind: PhantomData<fn() -> K>,
 }

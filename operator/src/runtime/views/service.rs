@@ -12,13 +12,31 @@ use crate::runtime::{cache::Kept, trim};
 /// A Service, reduced.
 #[derive(Resource, Deserialize, Clone, Debug)]
 #[resource(inherit = Service)]
+#[serde(from = "Read")]
 pub struct ServiceView {
-    /// Names, owners, labels of `ray.io/`. No annotations.
-    #[serde(deserialize_with = "trim::metadata")]
+    /// Names and owners. Neither labels nor annotations.
     pub metadata: ObjectMeta,
+    /// The RayCluster that its label names.
+    pub cluster: Option<Box<str>>,
     /// Type, address and ports.
-    #[serde(default)]
     pub spec: ServiceFacts,
+}
+
+/// A Service as it is read.
+#[derive(Deserialize)]
+struct Read {
+    #[serde(deserialize_with = "trim::metadata")]
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: ServiceFacts,
+}
+
+impl From<Read> for ServiceView {
+    fn from(Read { mut metadata, spec }: Read) -> Self {
+        let cluster = trim::take_cluster(&mut metadata);
+        trim::to_identity(&mut metadata);
+        Self { metadata, cluster, spec }
+    }
 }
 
 /// What is kept of a Service's spec.
@@ -50,10 +68,6 @@ pub struct ServicePort {
 }
 
 impl Kept for ServiceView {
-    fn trim(&mut self) {
-        trim::to_identity(&mut self.metadata);
-    }
-
     fn differs(&self, older: &Self) -> bool {
         trim::is_other_version(&self.metadata, &older.metadata)
     }
