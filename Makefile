@@ -10,7 +10,7 @@ DENY_VERSION := 0.20.2
 DENY := $(TESTBED_CACHE)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
 CYCLONEDX_VERSION := 0.5.9
 CYCLONEDX := $(TESTBED_CACHE)/cargo-cyclonedx-$(CYCLONEDX_VERSION)/bin/cargo-cyclonedx
-UNIT := -p shared -p certs -p webhook -p operator
+UNIT := -p shared -p telemetry -p certs -p webhook -p operator
 E2E := $(basename $(notdir $(wildcard tests/e2e/tests/*.rs)))
 
 include tests/cluster/targets.mk

@@ -1,13 +1,18 @@
 //! Entry point.
 
-use std::{env, fs, process::ExitCode};
+use std::{env, fs, process::ExitCode, time::Duration};
 
 use operator::{
     cli::Flags,
     config::Options,
     runtime::{self, logging},
+    settings::VERSION,
 };
+use telemetry::Traces;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// How long the last traces may take at the end.
+const LAST_TRACES: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
     let flags = match Flags::read(env::args()) {
@@ -33,7 +38,9 @@ fn start(flags: &Flags) -> Result<(), String> {
     let file = Some(flags.config.as_str()).filter(|path| !path.is_empty());
     let file = file.map(|path| fs::read_to_string(path).map_err(|error| format!("cannot read the configuration file {path}: {error}")));
     let options = Options::resolve(flags, file.transpose()?.as_deref(), variable).map_err(|error| error.to_string())?;
-    logging::start(&options.log, variable("RUST_LOG").as_deref()).map_err(|error| format!("cannot log: {error}"))?;
+    let mut traces = Traces::from_environment("kuberay-operator", VERSION, variable);
+    logging::start(&options.log, variable("RUST_LOG").as_deref(), traces.layer()).map_err(|error| format!("cannot log: {error}"))?;
+    traces.report();
     for warning in &options.warnings {
         tracing::warn!("{warning}");
     }
@@ -55,5 +62,6 @@ fn start(flags: &Flags) -> Result<(), String> {
     });
     // What is still under way is given up: the process ends anyway, and whoever lost the lease must not go on.
     tokio.shutdown_background();
+    traces.finish(LAST_TRACES);
     result
 }

@@ -1,11 +1,16 @@
 //! Program `kuberay-webhook`.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
+use telemetry::Traces;
 use webhook::check;
 use webhook::cli::{Cli, Command};
 use webhook::serve::{self, ServeArgs, logging};
+
+/// How long the last traces may take at the end.
+const LAST_TRACES: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
     match Cli::parse().command {
@@ -15,10 +20,14 @@ fn main() -> ExitCode {
 }
 
 fn serve(args: ServeArgs) -> anyhow::Result<()> {
-    logging::init(args.log_format, &args.log_level)?;
+    let mut traces = Traces::from_environment("kuberay-webhook", env!("CARGO_PKG_VERSION"), |name| std::env::var(name).ok());
+    logging::init(args.log_format, &args.log_level, traces.layer())?;
+    traces.report();
     // One thread is enough for tens of thousands of reviews a second and takes the least CPU and memory for each.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(8).build()?;
-    runtime.block_on(serve::run(args))
+    let result = runtime.block_on(serve::run(args));
+    traces.finish(LAST_TRACES);
+    result
 }
 
 fn report(result: anyhow::Result<()>) -> ExitCode {

@@ -142,6 +142,27 @@ subjects:
 {{- end -}}
 {{- end -}}
 
+{{/* Environment by which a program sends traces. What stands in tracing.env comes last, so that it wins. */}}
+{{- define "kuberay-operator.tracing" -}}
+{{- if (.Values.tracing).endpoint -}}
+- name: POD_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.name
+- name: OTEL_EXPORTER_OTLP_ENDPOINT
+  value: {{ .Values.tracing.endpoint | quote }}
+- name: OTEL_TRACES_SAMPLER
+  value: parentbased_traceidratio
+- name: OTEL_TRACES_SAMPLER_ARG
+  value: {{ .Values.tracing.samplingRatio | quote }}
+- name: OTEL_RESOURCE_ATTRIBUTES
+  value: k8s.namespace.name={{ .Release.Namespace }},k8s.pod.name=$(POD_NAME)
+{{- with .Values.tracing.env }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+{{- end -}}
+
 {{/* A number as people write it: YAML makes 2000000 a floating-point number, which would be printed as 2e+06. */}}
 {{- define "kuberay-operator.number" -}}
 {{- if and (kindIs "float64" .) (eq . (floor .)) -}}

@@ -14,6 +14,7 @@ use super::{
     job::Endpoint,
     reply::{DashboardError, RawReply},
 };
+use crate::runtime::traces;
 
 /// Longest wait for a whole reply on the straight way.
 const DIRECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -89,10 +90,13 @@ impl Transport {
     /// [`DashboardError::Unreachable`] without a reply in time, [`DashboardError::TooLong`] when the body exceeds the limit.
     pub async fn call(&self, endpoint: &Endpoint, call: Call<'_>) -> Result<RawReply, DashboardError> {
         let timeout = if call.patient || self.is_proxied() { LONG_TIMEOUT } else { DIRECT_TIMEOUT };
-        match tokio::time::timeout(timeout, self.exchange(endpoint, call)).await {
+        let question = traces::question(&call.method, endpoint, &call.path);
+        let result = match tokio::time::timeout(timeout, self.exchange(endpoint, call)).await {
             Ok(result) => result,
             Err(_) => Err(DashboardError::Unreachable(format!("no reply within {} s", timeout.as_secs()))),
-        }
+        };
+        traces::answered(&question, result.as_ref().map(|reply| reply.status));
+        result
     }
 
     async fn exchange(&self, endpoint: &Endpoint, call: Call<'_>) -> Result<RawReply, DashboardError> {

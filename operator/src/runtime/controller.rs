@@ -3,14 +3,16 @@
 use std::{future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt as _;
+use kube::Resource as _;
 use tokio::{sync::Semaphore, time::Instant};
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use super::{
     cache::{Lazy, Root, Roots, Undecodable},
     key::ObjectKey,
     metrics::{Metrics, Outcome},
     queue::{Finished, Queue, backoff},
+    traces,
 };
 
 /// The longest time a single look at an object may take. Every call has a deadline of its own, so this is a last resort that keeps a
@@ -90,7 +92,9 @@ pub async fn run_controller<R: Reconciler>(
         tokio::spawn(
             async move {
                 let began = Instant::now();
-                let (outcome, finished) = look(&*reconciler, &roots, &queue, &key).await;
+                let pass = traces::pass(&R::Object::kind(&()), &key);
+                let (outcome, finished) = look(&*reconciler, &roots, &queue, &key, &pass).instrument(pass.clone()).await;
+                traces::looked(&pass, outcome, finished);
                 metrics.reconciled(R::NAME, outcome, began.elapsed());
                 queue.finish(&key, finished);
                 drop(place);
@@ -102,7 +106,7 @@ pub async fn run_controller<R: Reconciler>(
 }
 
 /// One look at one object. Never panics: a panic in the reconciler is an outcome like others.
-async fn look<R: Reconciler>(reconciler: &R, roots: &Roots<R::Object>, queue: &Queue, key: &ObjectKey) -> (Outcome, Finished) {
+async fn look<R: Reconciler>(reconciler: &R, roots: &Roots<R::Object>, queue: &Queue, key: &ObjectKey, pass: &Span) -> (Outcome, Finished) {
     let object = match roots.get(&key.namespace, &key.name) {
         Ok(Some(object)) => object,
         Ok(None) => {
@@ -115,14 +119,18 @@ async fn look<R: Reconciler>(reconciler: &R, roots: &Roots<R::Object>, queue: &Q
                 Some(object) => reconciler.unreadable(&object, &fault).await,
                 None => Ok(()),
             };
-            return (Outcome::Undecodable, tended.map_or_else(|failure| after_failure::<R>(&failure, queue, key), |()| Finished::Idle));
+            return (
+                Outcome::Undecodable,
+                tended.map_or_else(|failure| after_failure::<R>(&failure, queue, key, pass), |()| Finished::Idle),
+            );
         }
     };
+    traces::generation(pass, object.meta().generation);
     let work = AssertUnwindSafe(tokio::time::timeout(RECONCILE_DEADLINE, reconciler.reconcile(object))).catch_unwind();
     match work.await {
         Ok(Ok(Ok(Next::OnChange))) => (Outcome::Success, Finished::Idle),
         Ok(Ok(Ok(Next::After(delay)))) => (Outcome::RequeueAfter, Finished::Again(delay)),
-        Ok(Ok(Err(failure))) => (Outcome::Error, after_failure::<R>(&failure, queue, key)),
+        Ok(Ok(Err(failure))) => (Outcome::Error, after_failure::<R>(&failure, queue, key, pass)),
         Ok(Err(_)) => {
             tracing::error!(controller = R::NAME, %key, "reconciling took longer than {} s and was given up", RECONCILE_DEADLINE.as_secs());
             (Outcome::Error, soon(queue, key))
@@ -135,7 +143,8 @@ async fn look<R: Reconciler>(reconciler: &R, roots: &Roots<R::Object>, queue: &Q
     }
 }
 
-fn after_failure<R: Reconciler>(failure: &R::Error, queue: &Queue, key: &ObjectKey) -> Finished {
+fn after_failure<R: Reconciler>(failure: &R::Error, queue: &Queue, key: &ObjectKey, pass: &Span) -> Finished {
+    traces::failed(pass, failure.kind());
     let finished = match failure.retry() {
         Retry::BackOff => soon(queue, key),
         Retry::After(delay) => Finished::Failed(delay),

@@ -22,6 +22,7 @@ pub mod rate;
 mod run;
 pub mod softening;
 pub mod start;
+pub mod traces;
 mod trim;
 pub mod unreadable;
 pub mod views;

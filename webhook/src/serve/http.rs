@@ -16,12 +16,14 @@ use http::{HeaderMap, HeaderValue, StatusCode, Version};
 use http_body_util::BodyExt;
 use shared::features::FeatureGates;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tracing::Span;
 
 use super::envelope::EnvelopeError;
 use super::metrics::Metrics;
 use super::namespaces::Namespaces;
 use super::policy::CurrentPolicy;
 use super::review::{Endpoint, Facts, Grounds, Reviewed, review};
+use super::traces;
 
 /// Largest review that is read. An API server sends at most twice 3 MiB (the object and its old version) and a little around it.
 pub const MAX_BODY: usize = 7 << 20;
@@ -135,9 +137,11 @@ impl App {
     async fn answer(self: Arc<Self>, endpoint: Endpoint, request: Request) -> Response {
         self.metrics.in_flight.inc();
         let version = request.version();
-        let mut response = match self.review(endpoint, request).await {
+        let span = traces::review(endpoint, request.headers());
+        let mut response = match self.review(endpoint, request, &span).await {
             Ok(body) => ([(CONTENT_TYPE, "application/json")], body).into_response(),
             Err(rejection) => {
+                traces::rejected(&span, rejection.reason());
                 self.metrics.rejected(rejection.reason());
                 tracing::warn!(path = endpoint.path(), reason = rejection.reason(), "request rejected");
                 let mut response = sentence(rejection.status(), &rejection.to_string());
@@ -156,7 +160,7 @@ impl App {
         response
     }
 
-    async fn review(&self, endpoint: Endpoint, request: Request) -> Result<Vec<u8>, Rejection> {
+    async fn review(&self, endpoint: Endpoint, request: Request, span: &Span) -> Result<Vec<u8>, Rejection> {
         check_content_type(request.headers())?;
         let (body, permit) = tokio::time::timeout(BODY_TIMEOUT, self.receive(request)).await.map_err(|_| Rejection::TooSlow)??;
         let start = Instant::now();
@@ -171,6 +175,7 @@ impl App {
         };
         let Reviewed { body, facts } = result?;
         self.metrics.reviewed(endpoint, &facts, start.elapsed());
+        traces::reviewed(span, &facts);
         if !facts.allowed {
             log_refusal(endpoint, &facts);
         }
@@ -238,9 +243,6 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Rejection> {
 
 /// One line for each refused request. Names and rules only: what the object says is the user's.
 fn log_refusal(endpoint: Endpoint, facts: &Facts) {
-    let mut rules: Vec<&str> = facts.report.errors.iter().map(|error| error.rule).collect();
-    rules.sort_unstable();
-    rules.dedup();
     tracing::info!(
         kind = endpoint.kind.as_str(),
         namespace = facts.namespace,
@@ -248,7 +250,7 @@ fn log_refusal(endpoint: Endpoint, facts: &Facts) {
         operation = facts.operation,
         dry_run = facts.dry_run,
         errors = facts.report.errors.len() + facts.report.omitted,
-        rules = rules.join(","),
+        rules = facts.rules().join(","),
         problem = facts.problem,
         "refused"
     );

@@ -15,6 +15,7 @@ mod policy;
 mod probes;
 mod process;
 mod review;
+mod traces;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;

@@ -93,6 +93,16 @@ pub(crate) struct Facts {
     pub(crate) report: Report,
 }
 
+impl Facts {
+    /// The rules that refuse, each once.
+    pub(crate) fn rules(&self) -> Vec<&'static str> {
+        let mut rules: Vec<_> = self.report.errors.iter().map(|error| error.rule).collect();
+        rules.sort_unstable();
+        rules.dedup();
+        rules
+    }
+}
+
 /// Reviews one request body.
 pub(crate) fn review(endpoint: Endpoint, grounds: &Grounds, body: &[u8]) -> Result<Reviewed, EnvelopeError> {
     let Review { api_version, request } = Review::parse(body)?;

@@ -11,7 +11,7 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{ApiError, FIELD_MANAGER};
-use crate::runtime::metrics::Metrics;
+use crate::runtime::{metrics::Metrics, traces};
 
 /// How long the API server may take for an answer. Admission webhooks may use ten seconds each.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -139,13 +139,16 @@ impl Calls {
         V: DeserializeOwned,
     {
         let what = || Self::what::<K>(verb, target);
-        let request = request.map_err(|error| ApiError::new(what(), kube::Error::BuildRequest(error)))?;
+        let mut request = request.map_err(|error| ApiError::new(what(), kube::Error::BuildRequest(error)))?;
+        let call = traces::call(verb, &K::kind(&()), target.namespace, target.name);
+        traces::hand_on(&call, request.headers_mut());
         let answer = tokio::time::timeout(DEADLINE, self.client.request_text(request)).await;
         let result = match answer {
             Err(_) => Err(ApiError::timeout(what(), DEADLINE)),
             Ok(Err(error)) => Err(ApiError::new(what(), error)),
             Ok(Ok(text)) => serde_json::from_str(&text).map_err(|error| ApiError::form(what(), error)),
         };
+        traces::called(&call, result.as_ref().err());
         if !matches!(verb, "get" | "list") {
             self.metrics.api_write(&K::kind(&()), verb, result.as_ref().err().map(|error: &ApiError| error.code()));
         }

@@ -5,36 +5,37 @@ mod rotate;
 
 use std::{io, path::Path};
 
-use tracing_subscriber::{EnvFilter, Layer as _, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _};
+use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
 use crate::config::{Encoder, LogOptions};
 use format::{Console, Json};
 use rotate::Rotating;
 
-/// Sends everything that is logged to where `options` say. `filter`, as from `RUST_LOG`, goes before their level.
+/// Sends everything that is logged to where `options` say. `filter`, as from `RUST_LOG`, goes before their level. `traces` gets to see
+/// everything, too.
 ///
 /// # Errors
 /// When the log file cannot be opened, or a log has been started before.
-pub fn start(options: &LogOptions, filter: Option<&str>) -> io::Result<()> {
+pub fn start(options: &LogOptions, filter: Option<&str>, traces: Option<Sink>) -> io::Result<()> {
     let file = match &options.file {
         Some((path, encoder)) => Some(sink(*encoder, Rotating::open(Path::new(path))?)),
         None => None,
     };
-    let layers = vec![sink(options.stdout, io::stdout)].into_iter().chain(file).collect::<Vec<_>>();
-    tracing_subscriber::registry().with(layers).with(levels(options, filter)).try_init().map_err(io::Error::other)
+    let log = vec![sink(options.stdout, io::stdout)].into_iter().chain(file).collect::<Vec<_>>();
+    let log = log.with_filter(levels(options, filter)).boxed();
+    let layers = vec![log].into_iter().chain(traces).collect::<Vec<_>>();
+    tracing_subscriber::registry().with(layers).try_init().map_err(io::Error::other)
 }
 
-/// Libraries report every retry of theirs; this program says itself what matters of it.
+/// Libraries report every retry of theirs; this program says itself what matters of it. Spans for traces are no context of a line.
 fn levels(options: &LogOptions, filter: Option<&str>) -> EnvFilter {
-    match filter.filter(|filter| !filter.is_empty()) {
-        Some(filter) => EnvFilter::new(filter),
-        None => {
-            EnvFilter::new(format!("{},kube_client=error,kube_runtime=off,hyper_util=warn,h2=warn,rustls=warn,tower=warn", options.level))
-        }
-    }
+    let own = || format!("{},kube_client=error,kube_runtime=off,hyper_util=warn,h2=warn,rustls=warn,tower=warn", options.level);
+    let filter = filter.filter(|filter| !filter.is_empty()).map_or_else(own, str::to_owned);
+    EnvFilter::new(format!("{filter},{}=off", telemetry::TARGET))
 }
 
-type Sink = Box<dyn tracing_subscriber::Layer<tracing_subscriber::Registry> + Send + Sync>;
+/// What gets to see lines and spans.
+pub type Sink = Box<dyn tracing_subscriber::Layer<Registry> + Send + Sync>;
 
 fn sink<W>(encoder: Encoder, writer: W) -> Sink
 where

@@ -31,7 +31,8 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    fn label(self) -> &'static str {
+    /// As in the metric.
+    pub fn label(self) -> &'static str {
         match self {
             Self::Success | Self::Gone => "success",
             Self::RequeueAfter => "requeue_after",
