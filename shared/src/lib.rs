@@ -10,6 +10,7 @@ pub mod duration;
 pub mod features;
 pub mod labels;
 pub mod names;
+pub mod nearest;
 pub mod quantity;
 pub mod schema;
 pub mod selector;

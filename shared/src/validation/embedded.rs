@@ -1,8 +1,9 @@
-//! YAML texts inside fields: `runtimeEnvYAML` (V-J-33) and `serveConfigV2` (C-07).
+//! YAML texts inside fields: `runtimeEnvYAML` (V-J-33) and `serveConfigV2` (C-07, W-S-11).
 //!
 //! Their contents belong to Ray. Only what Ray could never work with is refused: text that is not YAML, the wrong shape at the
 //! top, applications that Ray itself would refuse for sharing a name or a route.
 
+mod application;
 mod plain;
 
 use std::collections::HashMap;
@@ -173,6 +174,10 @@ fn examine_applications(list: &[Value], document: &Document, path: &Path<'_>, ou
                     Shown(route)
                 ),
             );
+        }
+        for application::Refused { field, text } in application::refused(application) {
+            let line = place(&format!(".{field}"));
+            out.warn(path, "W-S-11", format!("{line}applications[{index}].{field} {text}"));
         }
         collect_renamed(application, &mut renamed, 0);
     }

@@ -3,6 +3,7 @@
 use super::{
     Findings, Path,
     cluster::{Cluster, at_pod, at_ray_container, variable},
+    containers::examine_source,
     json::{Json, position},
     pods::shown_json,
 };
@@ -63,12 +64,21 @@ fn examine_options(cluster: &Cluster<'_>, path: &Path<'_>, out: &mut Findings) {
     let options_path = path.field("gcsFaultToleranceOptions");
     if options.at("backend").text() == Some("rocksdb") {
         examine_embedded(cluster, path, &options_path, out);
-    } else if options.at("storage").is_set() {
-        out.forbidden(
-            &options_path.field("storage"),
-            "V-C-36",
-            "only the rocksdb backend has storage of its own: remove it, or set backend to \"rocksdb\"",
-        );
+    } else {
+        if options.at("storage").is_set() {
+            out.forbidden(
+                &options_path.field("storage"),
+                "V-C-36",
+                "only the rocksdb backend has storage of its own: remove it, or set backend to \"rocksdb\"",
+            );
+        }
+        if options.at("redisAddress").filled().is_none() {
+            let text = "without an address the head keeps its state in memory, and a new head knows nothing: give it like \"redis:6379\"";
+            out.warn(&options_path.field("redisAddress"), "W-C-14", text);
+        }
+    }
+    for credential in ["redisUsername", "redisPassword"] {
+        examine_source(options.at(credential), &options_path.field(credential), out);
     }
 }
 

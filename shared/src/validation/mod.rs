@@ -6,6 +6,7 @@
 mod advice;
 mod clashes;
 mod cluster;
+mod containers;
 mod cronjob;
 mod embedded;
 mod fault_tolerance;

@@ -1,4 +1,4 @@
-//! Values of `rayStartParams` that Ray cannot read (C-14, N-C-7).
+//! Values of `rayStartParams` that Ray cannot read (C-14, N-C-7), and names that it does not know (W-C-15).
 
 use serde_json::Value;
 
@@ -6,6 +6,7 @@ use super::{
     Findings, Path,
     json::{Json, Shown},
 };
+use crate::nearest::nearest;
 
 pub(super) fn examine(params: &Value, path: &Path<'_>, out: &mut Findings) {
     for (name, value) in params.entries() {
@@ -54,8 +55,82 @@ pub(super) fn examine(params: &Value, path: &Path<'_>, out: &mut Findings) {
                 }
                 out.invalid(&path.key(name), "N-C-7", format!("{} is not a port: use a number up to 65535", Shown(text)));
             }
-            _ => {}
+            other => warn_of_misspelling(other, &path.key(name), out),
         }
+    }
+}
+
+/// Options of `ray start` over the versions of Ray in use, beside those judged above.
+const OPTIONS: [&str; 45] = [
+    "address",
+    "autoscaling-config",
+    "block",
+    "cgroup-path",
+    "dashboard-agent-grpc-port",
+    "dashboard-grpc-port",
+    "dashboard-host",
+    "disable-usage-stats",
+    "enable-object-reconstruction",
+    "enable-resource-isolation",
+    "gcs-server-port",
+    "head",
+    "include-dashboard",
+    "include-log-monitor",
+    "labels",
+    "labels-file",
+    "log-color",
+    "log-style",
+    "no-monitor",
+    "no-redirect-output",
+    "node-ip-address",
+    "node-manager-port",
+    "node-name",
+    "object-manager-port",
+    "object-spilling-directory",
+    "plasma-directory",
+    "plasma-store-socket-name",
+    "proxy-server-url",
+    "ray-debugger-external",
+    "raylet-socket-name",
+    "redis-max-memory",
+    "redis-password",
+    "redis-port",
+    "redis-shard-ports",
+    "redis-username",
+    "runtime-env-agent-port",
+    "storage",
+    "system-config",
+    "system-reserved-cpu",
+    "system-reserved-memory",
+    "temp-dir",
+    "tracing-startup-hook",
+    "verbose",
+    "worker-port-list",
+    "worker-setup-hook",
+];
+/// Options whose values are judged.
+const JUDGED: [&str; 12] = [
+    "resources",
+    "num-cpus",
+    "num-gpus",
+    "memory",
+    "object-store-memory",
+    "min-worker-port",
+    "max-worker-port",
+    "port",
+    "dashboard-port",
+    "ray-client-server-port",
+    "metrics-export-port",
+    "dashboard-agent-listen-port",
+];
+
+/// W-C-15. A name that is like none may be an option of a newer Ray.
+fn warn_of_misspelling(name: &str, path: &Path<'_>, out: &mut Findings) {
+    if OPTIONS.contains(&name) {
+        return;
+    }
+    if let Some(meant) = nearest(name, OPTIONS.into_iter().chain(JUDGED)) {
+        out.warn(path, "W-C-15", format!("\"ray start\" has no option \"{name}\" and would not start: \"{meant}\" may be meant"));
     }
 }
 

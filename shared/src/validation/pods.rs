@@ -1,4 +1,4 @@
-//! Pod templates that Kubernetes would refuse once Pods are made from them (V-C-10, V-C-14, C-14, N-C-6, N-C-10, N-C-12, N-C-13).
+//! Pod templates that Kubernetes would refuse once Pods are made from them (V-C-10, V-C-14, C-14, N-C-6, N-C-10, N-C-12 to N-C-15).
 //!
 //! The API server only looks at the structure of a template inside another object. What is wrong with its contents would show as
 //! a Pod that never comes. Checked are the mistakes that people make; the rest is Kubernetes' own business.
@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::{
-    ErrorType, Findings, Path,
+    ErrorType, Findings, Path, containers,
     json::{Json, Shown},
     names::{MAX_LABEL, is_dns1123_label, is_label_value, is_qualified_name},
 };
@@ -45,6 +45,7 @@ pub(super) fn examine_contents(template: &Value, path: &Path<'_>, out: &mut Find
             let path = containers.index(index);
             examine_name(container, &path, "a container", out);
             examine_limits(container.at("resources"), &path.field("resources"), out);
+            containers::examine(container, &path, out);
         }
     }
     let volumes = path.field("volumes");
@@ -94,7 +95,7 @@ pub(super) fn examine_labels(labels: &Value, path: &Path<'_>, rule: &'static str
     }
 }
 
-/// C-14, N-C-6: requests and limits of a container.
+/// C-14, N-C-6, N-C-14: requests and limits of a container.
 pub(super) fn examine_limits(resources: &Value, path: &Path<'_>, out: &mut Findings) {
     let limits = resources.at("limits");
     for (section, values) in [("limits", limits), ("requests", resources.at("requests"))] {
@@ -108,18 +109,27 @@ pub(super) fn examine_limits(resources: &Value, path: &Path<'_>, out: &mut Findi
                 );
                 continue;
             };
+            let (at, limit) = (path.key(name), limits.at(name));
             if quantity.is_negative() {
-                out.invalid(&path.key(name), "C-14", format!("{} is negative: use zero or more", shown_json(value)));
-            } else if section == "requests" && Quantity::of_json(limits.at(name)).is_some_and(|limit| quantity > limit) {
+                out.invalid(&at, "C-14", format!("{} is negative: use zero or more", shown_json(value)));
+                continue;
+            }
+            containers::examine_resource(name, quantity, &at, out);
+            if section == "limits" {
+                continue;
+            }
+            if Quantity::of_json(limit).is_some_and(|limit| quantity > limit) {
                 out.invalid(
-                    &path.key(name),
+                    &at,
                     "N-C-6",
                     format!(
                         "the request of {} is above the limit of {}, so Kubernetes refuses the Pod: lower it",
                         shown_json(value),
-                        shown_json(limits.at(name))
+                        shown_json(limit)
                     ),
                 );
+            } else {
+                containers::examine_request(name, (value, quantity), limit, &at, out);
             }
         }
     }

@@ -4,7 +4,7 @@ use shared::validation::Kind::{RayCluster, RayCronJob, RayJob, RayService};
 use crate::build::*;
 
 pub(crate) fn cases() -> Vec<Case> {
-    [names(), head_and_settings(), counts(), autoscaling(), names_of_groups(), clashes(), quantities(), advice()].concat()
+    [names(), head_and_settings(), counts(), autoscaling(), names_of_groups(), clashes(), quantities(), containers(), advice()].concat()
 }
 
 fn names() -> Vec<Case> {
@@ -303,6 +303,61 @@ fn quantities() -> Vec<Case> {
     ]
 }
 
+/// What Kubernetes refuses of a container.
+fn containers() -> Vec<Case> {
+    let resources = |limits: Value, requests: Value| {
+        worker(&json!({"template": template(&json!({"resources": {"limits": limits, "requests": requests}}))}))
+    };
+    let at = |path: &str| format!("{GROUP_BOX}.resources.{path}");
+    let gpu = |limit: Value, request: Value| resources(json!({"nvidia.com/gpu": limit}), json!({"nvidia.com/gpu": request}));
+    let port = |patch: Value| head_container(&json!({"ports": [merged(json!({"containerPort": 6379, "name": "gcs-server"}), &patch)]}));
+    let port_at = |field: &str| format!("{HEAD_BOX}.ports[0].{field}");
+    let variable = |variable: Value| head_container(&json!({"env": [variable]}));
+    let from = json!({"secretKeyRef": {"name": "s", "key": "k"}});
+    let mount = |place: &str| {
+        let mounted = container(&json!({"volumeMounts": [{"name": "v", "mountPath": place}]}));
+        head(&json!({"template": {"spec": {"volumes": [{"name": "v", "emptyDir": {}}], "containers": [mounted]}}}))
+    };
+    let mount_at = below(HEAD_BOX, "volumeMounts[0].mountPath");
+    vec![
+        resources(json!({"ephemeral-storage": "1Gi", "hugepages-2Mi": "4Mi"}), json!({"hugepages-2Mi": "4Mi"})),
+        resources(json!({"gpu": 1}), json!(null)).denied("N-C-14", at("limits[gpu]")),
+        resources(json!({"Memory": "1Gi"}), json!(null)).denied("N-C-14", at("limits[Memory]")),
+        resources(json!(null), json!({"pods": 1})).denied("N-C-14", at("requests[pods]")),
+        gpu(json!(1), json!(null)),
+        gpu(json!("2"), json!(2)),
+        gpu(json!("500m"), json!(null)).denied("N-C-14", at("limits[nvidia.com/gpu]")),
+        gpu(json!(2), json!(1)).denied("N-C-14", at("requests[nvidia.com/gpu]")),
+        gpu(json!(1), json!(2)).denied("N-C-6", at("requests[nvidia.com/gpu]")),
+        gpu(json!(null), json!(1)).denied("N-C-14", at("requests[nvidia.com/gpu]")),
+        resources(json!({"hugepages-2Mi": "4Mi"}), json!({"hugepages-2Mi": "2Mi"})).denied("N-C-14", at("requests[hugepages-2Mi]")),
+        port(json!({"protocol": "UDP", "hostPort": 0})),
+        port(json!({"containerPort": 65_535})),
+        port(json!({"containerPort": 65_536})).denied("N-C-15", port_at("containerPort")),
+        port(json!({"containerPort": 0})).denied("N-C-15", port_at("containerPort")),
+        port(json!({"hostPort": -1})).denied("N-C-15", port_at("hostPort")),
+        port(json!({"protocol": "tcp"})).denied("N-C-15", port_at("protocol")),
+        port(json!({"name": "a".repeat(15)})),
+        port(json!({"name": "a".repeat(16)})).denied("N-C-15", port_at("name")),
+        port(json!({"name": "Gcs"})).denied("N-C-15", port_at("name")),
+        port(json!({"name": "6379"})).denied("N-C-15", port_at("name")),
+        port(json!({"name": "a--b"})).denied("N-C-15", port_at("name")),
+        variable(json!({"name": "my.own-NAME", "value": "a=b"})),
+        variable(json!({"name": "A", "value": "", "valueFrom": from})),
+        variable(json!({"name": "A", "value": "x", "valueFrom": from})).denied("N-C-15", below(HEAD_BOX, "env[0].valueFrom")),
+        variable(json!({"name": "A=B"})).denied("N-C-15", below(HEAD_BOX, "env[0].name")),
+        variable(json!({"name": ""})).denied("N-C-15", below(HEAD_BOX, "env[0].name")),
+        mount("/data"),
+        mount("").denied("N-C-15", mount_at.clone()),
+        mount("/a:b").denied("N-C-15", mount_at),
+        head_container(&json!({"imagePullPolicy": "IfNotPresent"})),
+        head_container(&json!({"imagePullPolicy": "ifNotPresent"})).denied("N-C-15", below(HEAD_BOX, "imagePullPolicy")),
+        head_container(&json!({"image": "rayproject/ray:2.53.0 "})).denied("N-C-15", below(HEAD_BOX, "image")),
+        job(&json!({"submitterPodTemplate": template(&json!({"ports": [{"containerPort": 0}]}))}))
+            .denied("N-C-15", "spec.submitterPodTemplate.spec.containers[0].ports[0].containerPort"),
+    ]
+}
+
 fn advice() -> Vec<Case> {
     let image = |text: &str| json!({"image": text});
     let bare = json!({"resources": null});
@@ -338,6 +393,10 @@ fn advice() -> Vec<Case> {
         head_container(&env("FQ_RAY_IP", "x")).not_warned("W-C-9"),
         worker(&json!({"template": template(&env("FQ_RAY_IP", "x"))})).warned("W-C-9", below(GROUP_BOX, "env[0].name")),
         head_container(&json!({"image": null})).warned("W-C-10", HEAD_BOX),
+        head(&json!({"rayStartParams": {"num_cpus": "1"}})).warned("W-C-15", below(HEAD, "rayStartParams[num_cpus]")),
+        head(&json!({"rayStartParams": {"numcpus": "1"}})).warned("W-C-15", below(HEAD, "rayStartParams[numcpus]")),
+        head(&json!({"rayStartParams": {"dashbord-host": "0.0.0.0"}})).warned("W-C-15", below(HEAD, "rayStartParams[dashbord-host]")),
+        head(&json!({"rayStartParams": {"num-cpus": "1", "block": "true", "something-new": "1"}})).not_warned("W-C-15"),
         head_container(&json!({})).not_warned("W-C-10"),
     ]
 }

@@ -83,6 +83,10 @@ fn fault_tolerance() -> Vec<Case> {
             .denied("V-C-29", "metadata.annotations[ray.io/external-storage-namespace]"),
         annotated(&json!({"ray.io/external-storage-namespace": ""}), &options),
         annotated(&json!({"ray.io/external-storage-namespace": "n"}), &json!({})),
+        cluster(&options).not_warned("W-C-14"),
+        cluster(&json!({"gcsFaultToleranceOptions": {}})).warned("W-C-14", "spec.gcsFaultToleranceOptions.redisAddress"),
+        cluster(&json!({"gcsFaultToleranceOptions": {"redisAddress": "r", "redisPassword": {"value": "p", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}}}))
+            .denied("N-C-15", "spec.gcsFaultToleranceOptions.redisPassword.valueFrom"),
         cluster(&both(storage.clone())).denied("V-C-36", "spec.gcsFaultToleranceOptions.storage"),
         cluster(&merged(both(storage), &json!({"gcsFaultToleranceOptions": {"backend": "redis"}})))
             .denied("V-C-36", "spec.gcsFaultToleranceOptions.storage"),

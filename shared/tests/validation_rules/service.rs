@@ -4,7 +4,7 @@ use shared::validation::Kind::RayService;
 use crate::build::*;
 
 pub(crate) fn cases() -> Vec<Case> {
-    [timeouts(), fields(), upgrade(), serve_config(), advice()].concat()
+    [timeouts(), fields(), upgrade(), serve_config(), applications(), advice()].concat()
 }
 
 fn annotated(key: &str, value: &str) -> Case {
@@ -107,6 +107,41 @@ fn serve_config() -> Vec<Case> {
         config("applications: [{name: a, deployments: [{name: d, max_concurrent_queries: 5}]}]").warned("W-S-3", at),
         config("applications: [{name: a, deployments: [{name: d, max_ongoing_requests: 5}]}]").not_warned("W-S-3"),
     ]
+}
+
+/// What Ray itself refuses of an application, beside what every good one has.
+fn applications() -> Vec<Case> {
+    let application = |more: &str| {
+        let text = format!("applications:\n- name: a\n  route_prefix: /a\n  import_path: m:a\n{more}");
+        service(&json!({"serveConfigV2": text}))
+    };
+    let instead = |text: &str| service(&json!({"serveConfigV2": format!("applications:\n- {text}\n")}));
+    let cases = [
+        (instead("name: a"), true),
+        (instead("import_path: ''"), true),
+        (instead("import_path: 7"), true),
+        (instead("import_path: m"), true),
+        (instead("import_path: m.app"), false),
+        (instead("{import_path: m:app, name: ''}"), true),
+        (instead("{import_path: m:app, route_prefix: a}"), true),
+        (instead("{import_path: m:app, route_prefix: null}"), false),
+        (application(""), false),
+        (application("  port: 8000\n"), true),
+        (application("  host: 0.0.0.0\n"), true),
+        (application("  runtime_env:\n    working_dir: ./code\n"), true),
+        (application("  runtime_env:\n    working_dir: https://x.example/code.zip\n"), false),
+        (application("  runtime_env:\n    py_modules: [\"s3://b/a.zip\", /local]\n"), true),
+        (application("  runtime_env:\n    py_modules: [\"s3://b/a.zip\"]\n"), false),
+        (application("  deployments:\n  - num_replicas: 1\n"), true),
+        (application("  deployments:\n  - name: d\n    num_replicas: 1\n"), false),
+        (application("  deployments:\n  - name: d\n    num_replicas: 0\n"), true),
+        (application("  deployments:\n  - name: d\n    num_replicas: many\n"), true),
+        (application("  deployments:\n  - name: d\n    num_replicas: 1\n    autoscaling_config: {max_replicas: 2}\n"), true),
+        (application("  deployments:\n  - name: d\n    num_replicas: auto\n    autoscaling_config: {max_replicas: 2}\n"), false),
+        (application("  deployments:\n  - name: d\n    ray_actor_options:\n      runtime_env:\n        working_dir: code\n"), true),
+    ];
+    let said = |(case, warned): (Case, bool)| if warned { case.warned("W-S-11", "spec.serveConfigV2") } else { case.not_warned("W-S-11") };
+    cases.into_iter().map(said).collect()
 }
 
 fn advice() -> Vec<Case> {

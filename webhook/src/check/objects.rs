@@ -1,11 +1,10 @@
 //! Which documents are ours.
 
 use serde_json::Value;
+use shared::nearest::nearest;
 use shared::schema::Schema;
 use shared::validation::{ErrorType, Kind};
 use shared::yaml::{Document, Duplicate, Place, Step};
-
-use super::meant::nearest;
 
 /// Lists in lists are followed this far.
 const MAX_LISTS: usize = 4;

@@ -4,12 +4,18 @@
 //! goes beyond it, looks odd, or would be worth a word is left to the parser: the answer is then "not surely fine", never an error.
 //! A property test holds the two against each other.
 
+use super::application::{SHARED, is_import_path, is_route, is_uri};
+
 /// What the keys of a text are to the one who asks.
 pub(super) trait Reader<'a> {
     /// Whether this key at the top or below it needs a closer look.
     fn key(&mut self, path: &[&'a str], key: &'a str) -> bool;
     /// A scalar in a mapping, as it is written without quotes. Whether it needs a closer look.
     fn scalar(&mut self, path: &[&'a str], key: &'a str, text: &'a str, quoted: bool) -> bool;
+    /// A list or mapping on one line. Whether it needs a closer look.
+    fn flow(&mut self, _key: &'a str, _text: &'a str) -> bool {
+        false
+    }
     /// An element of a list, which is a mapping or a scalar. Whether it needs a closer look.
     fn element(&mut self, path: &[&'a str], is_mapping: bool) -> bool;
 }
@@ -151,8 +157,8 @@ impl<'a, R: Reader<'a>> Walk<'a, '_, R> {
 
     fn value(&mut self, key: &'a str, value: &'a str) -> bool {
         match value.as_bytes().first() {
-            Some(b'[') => flow(value, b']'),
-            Some(b'{') => flow(value, b'}'),
+            Some(b'[') => flow(value, b']') && !self.reader.flow(key, value),
+            Some(b'{') => flow(value, b'}') && !self.reader.flow(key, value),
             _ => scalar(value).is_some_and(|(text, quoted)| !self.reader.scalar(&self.path, key, text, quoted)),
         }
     }
@@ -255,29 +261,62 @@ fn flow_scalar(text: &str) -> Option<&str> {
     (simple && is_plain(word)).then_some(rest)
 }
 
-/// Applications of a Serve configuration, as far as they must differ.
+/// Applications of a Serve configuration, as far as they must differ and Ray looks at them before their code.
 #[derive(Default)]
 pub(super) struct Applications<'a> {
     names: Vec<&'a str>,
     routes: Vec<&'a str>,
-    /// What the present application has said so far.
-    present: Option<(Option<&'a str>, Option<&'a str>)>,
+    present: Option<Present<'a>>,
     seen: bool,
 }
 
+/// Where the settings of an application stand; a list has no name.
+const APPLICATION: [&str; 2] = ["applications", ""];
+/// Where the settings of a deployment stand.
+const DEPLOYMENT: [&str; 4] = ["applications", "", "deployments", ""];
+
+/// What the present application has said so far.
+#[derive(Default)]
+struct Present<'a> {
+    name: Option<&'a str>,
+    route: Option<&'a str>,
+    imported: bool,
+    deployment: Option<Deployment>,
+}
+
+/// What the present deployment has said so far.
+#[derive(Default)]
+struct Deployment {
+    named: bool,
+    fixed: bool,
+    scaled: bool,
+}
+
+impl Present<'_> {
+    /// Ends the present deployment. `false` if Ray would not take it.
+    fn finish_deployment(&mut self) -> bool {
+        self.deployment.take().is_none_or(|deployment| deployment.named && !(deployment.fixed && deployment.scaled))
+    }
+}
+
 impl<'a> Applications<'a> {
-    /// Takes the present application into the list. `false` if it shares its name or route with another.
+    /// Takes the present application into the list. `false` if it shares its name or route with another, or is not complete.
     fn finish(&mut self) -> bool {
-        let Some((name, route)) = self.present.take() else { return true };
+        let Some(mut present) = self.present.take() else { return true };
         // Ray's defaults.
-        let (name, route) = (name.unwrap_or("default"), route.unwrap_or("/"));
+        let (name, route) = (present.name.unwrap_or("default"), present.route.unwrap_or("/"));
+        let complete = present.imported && present.finish_deployment();
         let unique = !self.names.contains(&name) && !self.routes.contains(&route) && self.names.len() < MAX_KEYS;
         self.names.push(name);
         self.routes.push(route);
-        unique
+        complete && unique
     }
 
-    /// Whether there was an application, and all differ.
+    fn deployment(&mut self) -> Option<&mut Deployment> {
+        self.present.as_mut()?.deployment.as_mut()
+    }
+
+    /// Whether there was an application, all differ, and Ray would take each.
     pub(super) fn are_fine(mut self) -> bool {
         self.seen && self.finish()
     }
@@ -286,28 +325,69 @@ impl<'a> Applications<'a> {
 impl<'a> Reader<'a> for Applications<'a> {
     fn key(&mut self, path: &[&'a str], key: &'a str) -> bool {
         let swallowed = path.is_empty() && super::SWALLOWED.contains(&key);
-        swallowed || super::RENAMED.iter().any(|(old, _)| *old == key)
+        let shared = *path == APPLICATION && SHARED.contains(&key);
+        if *path == DEPLOYMENT
+            && key == "autoscaling_config"
+            && let Some(deployment) = self.deployment()
+        {
+            deployment.scaled = true;
+        }
+        swallowed || shared || key == "py_modules" || super::RENAMED.iter().any(|(old, _)| *old == key)
     }
 
     fn scalar(&mut self, path: &[&'a str], key: &'a str, text: &'a str, quoted: bool) -> bool {
         if path.is_empty() && key == "applications" {
             return true;
         }
-        if *path == ["applications", ""] && matches!(key, "name" | "route_prefix") {
-            // Only what is text for sure can be compared.
-            let is_text = quoted || (!is_constant(text) && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/'));
-            let Some((name, route)) = self.present.as_mut().filter(|_| is_text) else { return true };
-            *(if key == "name" { name } else { route }) = Some(text);
+        // Only what is text for sure can be compared.
+        let is_text = quoted || (!is_constant(text) && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/'));
+        if *path == APPLICATION {
+            let Some(present) = &mut self.present else { return true };
+            match key {
+                "name" => present.name = Some(text).filter(|name| is_text && !name.is_empty()),
+                "route_prefix" => present.route = Some(text).filter(|route| is_text && is_route(route)),
+                "import_path" => present.imported = is_text && is_import_path(text),
+                _ => {}
+            }
+            let taken = match key {
+                "name" => present.name.is_some(),
+                "route_prefix" => present.route.is_some(),
+                "import_path" => present.imported,
+                _ => true,
+            };
+            return !taken;
         }
-        false
+        if *path == DEPLOYMENT {
+            let Some(deployment) = self.deployment() else { return true };
+            match key {
+                "name" => deployment.named = is_text && !text.is_empty(),
+                "num_replicas" if text == "auto" => {}
+                "num_replicas" => {
+                    deployment.fixed = true;
+                    return quoted || text.starts_with('0') || !text.bytes().all(|byte| byte.is_ascii_digit());
+                }
+                _ => {}
+            }
+        }
+        key == "working_dir" && !is_uri(text)
+    }
+
+    fn flow(&mut self, key: &'a str, text: &'a str) -> bool {
+        key == "num_replicas" || text.contains("working_dir")
     }
 
     fn element(&mut self, path: &[&'a str], is_mapping: bool) -> bool {
-        if *path != ["applications", ""] {
+        if *path == DEPLOYMENT {
+            let Some(present) = &mut self.present else { return true };
+            let fine = is_mapping && present.finish_deployment();
+            present.deployment = Some(Deployment::default());
+            return !fine;
+        }
+        if *path != APPLICATION {
             return false;
         }
         let fine = is_mapping && self.finish();
-        self.present = Some((None, None));
+        self.present = Some(Present::default());
         self.seen = true;
         !fine
     }

@@ -22,7 +22,9 @@ fn what_people_write_is_seen_at_a_glance() {
                       deployments:\n      - name: MangoStand\n        num_replicas: 2\n        user_config:\n          price: 3\n        ray_actor_options:\n          \
                       num_cpus: 0.1\n      - name: OrangeStand\n\n  - name: math_app\n    route_prefix: '/calc'\n    import_path: m:app\n";
     assert!(fine_config(config));
-    assert!(fine_config("applications:\n- name: a\n  args:\n  - x\n  - y\n  route_prefix: /a\n- name: b\n  route_prefix: /b\n"));
+    assert!(fine_config(
+        "applications:\n- name: a\n  args:\n  - x\n  - y\n  import_path: m:a\n  route_prefix: /a\n- name: b\n  route_prefix: /b\n  import_path: m.b\n"
+    ));
     for env in [
         "pip: [requests==2.26.0, \"pendulum==2.1.2\"]\nenv_vars:\n  counter_name: \"test_counter\"\n",
         "env_vars: {A: \"1\", B: x}\nworking_dir: https://x.example/main.zip\n",
@@ -75,16 +77,37 @@ fn what_needs_a_closer_look_gets_it() {
         "applications:\n",
         "applications: []",
         "applications:\n- a\n",
-        "applications:\n- name: a\n- name: a\n",
-        "applications:\n- name: a\n- name: b\n",
-        "applications:\n- name: a\n  max_concurrent_queries: 1\n",
-        "applications:\n- name: a\nrayClusterConfig:\n  x: y\n",
-        "applications:\n- name: no\n",
-        "applications:\n- {name: a}\n",
+        "applications:\n- name: a\n",
+        "applications:\n- name: no\n  import_path: m:a\n",
+        "applications:\n- {name: a, import_path: m:a}\n",
         "applications:\n  name: a\n",
+        "applications:\n- import_path: m:a\n  name: a\n- import_path: m:a\n  name: b\n",
+        "applications:\n- import_path: m:a\nrayClusterConfig:\n  x: y\n",
     ] {
         assert!(!fine_config(text), "{text:?}");
     }
+    // One application, and what makes it worth a look.
+    for rest in [
+        "import_path: m",
+        "name: ''",
+        "route_prefix: a",
+        "max_concurrent_queries: 1",
+        "port: 8000",
+        "runtime_env: {working_dir: ./x}",
+        "runtime_env:\n    working_dir: ./x",
+        "runtime_env:\n    py_modules: [x]",
+        "deployments:\n  - num_replicas: 1",
+        "deployments:\n  - name: d\n    num_replicas: 0",
+        "deployments:\n  - name: d\n    num_replicas: '1'",
+        "deployments:\n  - name: d\n    num_replicas: [1]",
+        "deployments:\n  - name: d\n    num_replicas: 1\n    autoscaling_config:\n      max_replicas: 2",
+    ] {
+        let text = format!("applications:\n- import_path: m:a\n  {rest}\n");
+        assert!(!fine_config(&text), "{text:?}");
+    }
+    assert!(fine_config(
+        "applications:\n- import_path: m:a\n  deployments:\n  - name: d\n    num_replicas: auto\n    autoscaling_config:\n      max_replicas: 2\n"
+    ));
 }
 
 /// Texts that are nearly, or quite, in the small part of YAML that is understood.
@@ -96,6 +119,12 @@ fn text() -> impl Strategy<Value = String> {
         "route_prefix",
         "applications",
         "deployments",
+        "import_path",
+        "num_replicas",
+        "autoscaling_config",
+        "runtime_env",
+        "working_dir",
+        "host",
         "y",
         "no",
         "volumes",
@@ -142,6 +171,8 @@ fn text() -> impl Strategy<Value = String> {
         "a#b",
         "http://x",
         "m:a",
+        "auto",
+        "{working_dir: x}",
         "x:",
         "&r x",
         "*r",
@@ -188,8 +219,9 @@ fn text() -> impl Strategy<Value = String> {
     let start = proptest::sample::select(vec![
         "",
         "applications:\n",
-        "applications:\n- name: x\n",
-        "applications:\n- name: x\n  a:\n",
+        "applications:\n- name: x\n  import_path: m:x\n",
+        "applications:\n- name: x\n  import_path: m:x\n  a:\n",
+        "applications:\n- import_path: m:x\n  deployments:\n  - name: d\n",
         "a:\n",
         "a: 1\n",
     ]);

@@ -1,7 +1,6 @@
 //! What was meant: the remark that turns "unknown field" into a remedy.
 
 mod advice;
-mod distance;
 mod scalars;
 mod search;
 mod source;
@@ -9,7 +8,6 @@ mod syntax;
 mod unknown;
 
 pub(super) use advice::{Advice, advice};
-pub(super) use distance::nearest;
 pub(super) use scalars::remark;
 pub(super) use source::{line_before_content, line_of_problem, value_at};
 pub(super) use syntax::{glued, glued_message, swallowed, syntax};

@@ -1,11 +1,12 @@
 //! What an unknown field was meant to be.
 
 use serde_json::Value;
+use shared::nearest::nearest;
 use shared::schema::{Field, Schema, UnknownField};
 use shared::validation::Kind;
 use shared::yaml::Step;
 
-use super::{distance::nearest, search::elsewhere};
+use super::search::elsewhere;
 
 /// Objects with at most this many fields are explained by listing them.
 const SHORT_LIST: usize = 12;

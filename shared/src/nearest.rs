@@ -1,7 +1,7 @@
 //! How alike two names are.
 
 /// The known name that a misspelled one is most like, if it is like any.
-pub(in crate::check) fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+pub fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let plain = normal(name);
     let allowed = match plain.len() {
         0..=3 => 0,
