@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use shared::features::{Feature, FeatureError, FeatureGates};
 
 use crate::{
+    build::scheduling::Scheduler,
     cli::{DEFAULT_CONCURRENCY, Flags},
     settings::{Platform, PodDefaults, Settings, Switches},
 };
@@ -108,8 +109,6 @@ pub enum ConfigError {
 /// Gates that exist and cannot be switched on yet.
 const UNSUPPORTED_GATES: [Feature; 4] =
     [Feature::RayClusterMTLS, Feature::RayClusterNetworkPolicy, Feature::RayClusterHistoryServer, Feature::KubernetesWAS];
-/// Gang schedulers that KubeRay knows (RC-243).
-const BATCH_SCHEDULERS: [&str; 4] = ["volcano", "yunikorn", "scheduler-plugins", "kai-scheduler"];
 
 /// Fields of the configuration file.
 #[derive(Debug, Default, PartialEq)]
@@ -206,12 +205,13 @@ impl Options {
             switches.delete_ray_job_after_finish = file.delete_ray_job.unwrap_or_default();
         }
         check_gates(features)?;
-        check_batch_scheduler(
-            &from(&flags.batch_scheduler, file.batch_scheduler, ""),
-            on(flags.switches.enable_batch_scheduler, file.enable_batch_scheduler, false),
-        )?;
+        let enables_volcano = on(flags.switches.enable_batch_scheduler, file.enable_batch_scheduler, false);
+        let scheduler = scheduler(&from(&flags.batch_scheduler, file.batch_scheduler, ""), enables_volcano)?;
         if flags.switches.forced_cluster_upgrade {
             warnings.push("--forced-cluster-upgrade is deprecated and does nothing".to_owned());
+        }
+        if enables_volcano {
+            warnings.push("--enable-batch-scheduler is deprecated: say --batch-scheduler=volcano".to_owned());
         }
         let concurrency = if file_given { file.reconcile_concurrency.unwrap_or(DEFAULT_CONCURRENCY) } else { flags.reconcile_concurrency };
         let (qps, burst) = if file_given { (file.qps.unwrap_or(0.0), file.burst.unwrap_or(0)) } else { (flags.qps, flags.burst) };
@@ -245,6 +245,7 @@ impl Options {
                     labels: file.labels.unwrap_or_default(),
                 },
                 platform: Platform::default(),
+                scheduler,
                 rules_file: Some(flags.rules_file.as_str()).filter(|path| !path.is_empty()).map(Into::into),
             },
             warnings,
@@ -258,22 +259,27 @@ fn check_gates(features: FeatureGates) -> Result<(), ConfigError> {
         return Ok(());
     }
     let what = format!("feature gate {}", on.join(", "));
-    Err(ConfigError::Unsupported(what, "leave it off"))
+    let advice = match on.contains(&Feature::KubernetesWAS.name()) {
+        true => "leave it off (KubernetesWAS also needs the API scheduling.k8s.io/v1alpha2 of Kubernetes 1.36)",
+        false => "leave it off",
+    };
+    Err(ConfigError::Unsupported(what, advice))
 }
 
-fn check_batch_scheduler(name: &str, enabled: bool) -> Result<(), ConfigError> {
-    if enabled && !name.is_empty() {
-        return Err(ConfigError::Contradiction("set --batch-scheduler alone; --enable-batch-scheduler is deprecated and means volcano"));
+/// BS-2, RC-243. The name `default` that KubeRay's chart speaks of is none.
+fn scheduler(name: &str, enabled: bool) -> Result<Option<Scheduler>, ConfigError> {
+    match (enabled, name) {
+        (true, "") => Ok(Some(Scheduler::Volcano)),
+        (true, _) => {
+            Err(ConfigError::Contradiction("set --batch-scheduler alone; --enable-batch-scheduler is deprecated and means volcano"))
+        }
+        (false, "") => Ok(None),
+        (false, name) => Scheduler::parse(name).map(Some).ok_or_else(|| ConfigError::Choice {
+            what: "--batch-scheduler",
+            known: "volcano, yunikorn, scheduler-plugins, kai-scheduler",
+            value: name.to_owned(),
+        }),
     }
-    let name = if enabled { "volcano" } else { name };
-    if name.is_empty() {
-        return Ok(());
-    }
-    if !BATCH_SCHEDULERS.contains(&name) {
-        let known = "volcano, yunikorn, scheduler-plugins, kai-scheduler";
-        return Err(ConfigError::Choice { what: "--batch-scheduler", known, value: name.to_owned() });
-    }
-    Err(ConfigError::Unsupported(format!("gang scheduler {name}"), "leave --batch-scheduler empty"))
 }
 
 fn namespaces(list: &str) -> Vec<String> {

@@ -85,7 +85,7 @@ fn what_cannot_be_done_is_refused() {
         (&["--feature-gates=RayClusterMTLS=true"], "RayClusterMTLS is not supported yet"),
         (&["--feature-gates=AllAlpha=true"], "RayClusterNetworkPolicy"),
         (&["--batch-scheduler=default"], "volcano"),
-        (&["--batch-scheduler=volcano"], "not supported yet"),
+        (&["--feature-gates=KubernetesWAS=true"], "scheduling.k8s.io/v1alpha2"),
         (&["--enable-batch-scheduler", "--batch-scheduler=volcano"], "deprecated"),
         (&["--log-stdout-encoder=xml"], "json, console"),
         (&["--zap-log-level=loud"], "zap-log-level"),
@@ -93,6 +93,40 @@ fn what_cannot_be_done_is_refused() {
     for (arguments, named) in table {
         let error = resolve(arguments, None).unwrap_err();
         assert!(error.to_string().contains(named), "{arguments:?}: {error}");
+    }
+}
+
+/// BS-1, BS-2, BS-3, RC-243.
+#[test]
+fn bs_2_one_gang_scheduler_or_none() {
+    let chosen = |arguments: &[&str], file: Option<&str>| resolve(arguments, file).map(|options| options.settings.scheduler);
+    assert_eq!(chosen(&[], None), Ok(None));
+    assert_eq!(chosen(&["--batch-scheduler="], None), Ok(None));
+    for (name, scheduler) in [
+        ("volcano", Scheduler::Volcano),
+        ("yunikorn", Scheduler::YuniKorn),
+        ("kai-scheduler", Scheduler::Kai),
+        ("scheduler-plugins", Scheduler::SchedulerPlugins),
+    ] {
+        assert_eq!(chosen(&[&format!("--batch-scheduler={name}")], None), Ok(Some(scheduler)));
+        assert_eq!(chosen(&[], Some(&format!("{HEADER}batchScheduler: {name}\n"))), Ok(Some(scheduler)));
+        // With a file the flag does not count.
+        assert_eq!(chosen(&[&format!("--batch-scheduler={name}")], Some(HEADER)), Ok(None));
+    }
+    let old = resolve(&["--enable-batch-scheduler"], None).unwrap();
+    assert_eq!(old.settings.scheduler, Some(Scheduler::Volcano));
+    assert!(old.warnings.iter().any(|warning| warning.contains("--batch-scheduler=volcano")), "{:?}", old.warnings);
+    assert_eq!(chosen(&[], Some(&format!("{HEADER}enableBatchScheduler: true\n"))), Ok(Some(Scheduler::Volcano)));
+    let both = format!("{HEADER}enableBatchScheduler: true\nbatchScheduler: volcano\n");
+    for (arguments, file) in [
+        (&["--enable-batch-scheduler", "--batch-scheduler=yunikorn"][..], None),
+        (&[], Some(both.as_str())),
+        (&["--batch-scheduler=default"], None),
+        (&["--batch-scheduler=kubernetes-was-v1alpha2"], None),
+        (&["--batch-scheduler=Volcano"], None),
+        (&["--batch-scheduler=volcano", "--feature-gates=KubernetesWAS=true"], None),
+    ] {
+        chosen(arguments, file).unwrap_err();
     }
 }
 

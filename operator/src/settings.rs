@@ -7,6 +7,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 use k8s_openapi::api::core::v1::{Container, EnvVar};
 use shared::features::FeatureGates;
 
+use crate::build::scheduling::Scheduler;
+
 /// Version that the operator writes into annotations and tells Ray. It differs from every KubeRay version on purpose: Pods that
 /// carry another version get their annotations refreshed instead of being replaced (RC-156, RC-157).
 pub const VERSION: &str = concat!("rs-v", env!("CARGO_PKG_VERSION"));
@@ -22,6 +24,8 @@ pub struct Settings {
     pub pods: PodDefaults,
     /// What was found of the cluster at start.
     pub platform: Platform,
+    /// Gang scheduler, if one was chosen (BS-1).
+    pub scheduler: Option<Scheduler>,
     /// File that names the rules that only warn, if there is one.
     pub rules_file: Option<PathBuf>,
 }

@@ -76,6 +76,40 @@ pub mod annotation {
     pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 }
 
+/// Keys that gang schedulers read: labels of RayClusters and RayJobs, and what their Pods get (BS-6, BS-16..BS-18, BS-31..BS-33, BS-40, BS-52).
+pub mod gang {
+    /// Label: Pods start together or not at all.
+    pub const ENABLED: &str = "ray.io/gang-scheduling-enabled";
+    /// Label: priority class of the group.
+    pub const PRIORITY_CLASS: &str = "ray.io/priority-class-name";
+    /// Label: Volcano's queue.
+    pub const VOLCANO_QUEUE: &str = "volcano.sh/queue-name";
+    /// Label: `hard` or `soft`.
+    pub const VOLCANO_TOPOLOGY_MODE: &str = "volcano.sh/network-topology-mode";
+    /// Label: a whole number.
+    pub const VOLCANO_TOPOLOGY_TIER: &str = "volcano.sh/network-topology-highest-tier-allowed";
+    /// Annotation of Pods: their PodGroup.
+    pub const VOLCANO_GROUP: &str = "scheduling.k8s.io/group-name";
+    /// Annotation of Pods: their worker group.
+    pub const VOLCANO_TASK: &str = "volcano.sh/task-spec";
+    /// Label: YuniKorn's application.
+    pub const YUNIKORN_APP: &str = "yunikorn.apache.org/app-id";
+    /// Label of Pods: the same.
+    pub const YUNIKORN_POD_APP: &str = "applicationId";
+    /// Label: YuniKorn's queue.
+    pub const YUNIKORN_QUEUE: &str = "yunikorn.apache.org/queue";
+    /// Label of Pods: the same.
+    pub const YUNIKORN_POD_QUEUE: &str = "queue";
+    /// Annotation: who starts together, as JSON.
+    pub const YUNIKORN_TASK_GROUPS: &str = "yunikorn.apache.org/task-groups";
+    /// Annotation of Pods: which of them this Pod belongs to.
+    pub const YUNIKORN_TASK_GROUP: &str = "yunikorn.apache.org/task-group-name";
+    /// Label of RayClusters, RayJobs and Pods: KAI's queue.
+    pub const KAI_QUEUE: &str = "kai.scheduler/queue";
+    /// Label of Pods: their PodGroup.
+    pub const PLUGINS_GROUP: &str = "scheduling.x-k8s.io/pod-group";
+}
+
 /// Finalizers.
 pub mod finalizer {
     /// Holds a RayCluster until its keys are gone from Redis (RC-26).
@@ -96,6 +130,8 @@ pub mod node_type {
 
 /// [`label::GROUP`] value of the head Pod; no worker group may have this name.
 pub const HEAD_GROUP: &str = "headgroup";
+/// What gang schedulers know the submitter of a RayJob as; no worker group of a RayJob may have this name (C-02).
+pub const SUBMITTER_GROUP: &str = "submittergroup";
 
 /// Container names that the operator uses.
 pub mod container {

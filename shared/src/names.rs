@@ -107,6 +107,11 @@ pub fn auth_secret(cluster: &str) -> String {
     distinct(cluster)
 }
 
+/// Name of the Volcano PodGroup of a RayCluster or RayJob called `owner` (BS-11).
+pub fn volcano_group(owner: &str) -> String {
+    format!("ray-{owner}-pg")
+}
+
 /// Name of the ServiceAccount that the operator makes for a cluster's autoscaler (RC-15).
 pub fn autoscaler_account(cluster: &str) -> String {
     distinct(cluster)

@@ -7,7 +7,7 @@ use shared::features::Feature;
 use shared::labels::{annotation, label, port};
 
 use super::submitter::{self, SubmitError};
-use super::{head_fqdn, owner_reference, service};
+use super::{head_fqdn, owner_reference, scheduling, service};
 use crate::settings::Settings;
 
 /// The cluster called `name` for the try whose job has the id `job_id`. In SidecarMode the head Pod gets the submitter, never
@@ -46,6 +46,7 @@ pub fn cluster(job: &RayJob, mode: SubmissionMode, name: &str, job_id: &str, set
         head.restart_policy = Some("Never".to_owned());
     }
     cluster.metadata.annotations = (!annotations.is_empty()).then_some(annotations);
+    scheduling::mark_cluster(&mut cluster, job, mode, settings);
     Ok(cluster)
 }
 

@@ -18,6 +18,7 @@ pub mod ray_start;
 pub mod rbac;
 pub mod redis_cleanup;
 pub mod resources;
+pub mod scheduling;
 pub mod secret;
 pub mod security;
 pub mod service;

@@ -37,9 +37,14 @@ pub fn desired_resources(spec: &RayClusterSpec) -> Totals {
 
 /// Every resource that the Pods of a cluster ask for in all, by name.
 pub fn desired_amounts(spec: &RayClusterSpec) -> BTreeMap<String, Amount> {
+    amounts_for(spec, desired_pods)
+}
+
+/// What the head and so many workers of each group ask for in all.
+pub fn amounts_for(spec: &RayClusterSpec, workers: impl Fn(&WorkerGroupSpec) -> i32) -> BTreeMap<String, Amount> {
     let mut total = template_amounts(&spec.head_group_spec.template);
     for group in spec.worker_groups() {
-        add(&mut total, &template_amounts(&group.template), i64::from(desired_pods(group)));
+        add(&mut total, &template_amounts(&group.template), i64::from(workers(group)));
     }
     total
 }
@@ -98,6 +103,14 @@ pub fn desired_replicas(group: &WorkerGroupSpec) -> i32 {
 /// Pods that the group wants (RC-176).
 pub fn desired_pods(group: &WorkerGroupSpec) -> i32 {
     desired_replicas(group).saturating_mul(hosts_per_replica(group))
+}
+
+/// Pods that the group has at least, however an autoscaler scales it: none while it is suspended (BS-8).
+pub fn least_pods(group: &WorkerGroupSpec) -> i32 {
+    if group.suspend == Some(true) {
+        return 0;
+    }
+    group.min_replicas.unwrap_or(0).max(0).saturating_mul(hosts_per_replica(group))
 }
 
 /// Whether a resource name stands for GPUs: whole ones of any maker, or NVIDIA's MIG slices (RC-47).

@@ -13,11 +13,13 @@ use kube::core::ObjectMeta;
 use serde_json::{Map, Number, Value};
 use shared::api::rayjob::{RayJobSpec, SubmissionMode};
 use shared::api::{RayCluster, RayJob};
-use shared::labels::{OPERATOR_NAME, container::SUBMITTER, env, label, port};
+use shared::labels::{OPERATOR_NAME, SUBMITTER_GROUP, container::SUBMITTER, env, label, port};
+use shared::quantity::Quantity as Amount;
 
 use super::container::{ContainerExt as _, amounts};
 use super::env::value;
-use super::{auth, owner_reference, security, shell};
+use super::scheduling::{self, Parent};
+use super::{auth, owner_reference, resources, security, shell};
 use crate::dashboard::SubmitRequest;
 use crate::settings::Settings;
 
@@ -105,7 +107,9 @@ pub fn job(job: &RayJob, cluster: &RayCluster, address: &str, job_id: &str, sett
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into();
     let mut template = template(job, cluster, address, job_id, settings)?;
-    template.metadata.get_or_insert_default().labels.get_or_insert_default().extend(labels.clone());
+    let metadata = template.metadata.get_or_insert_default();
+    metadata.labels.get_or_insert_default().extend(labels.clone());
+    scheduling::mark_pod(metadata, template.spec.get_or_insert_default(), Parent::Job(job), SUBMITTER_GROUP, settings);
     let backoff_limit = job.spec.submitter_config.as_ref().and_then(|config| config.backoff_limit);
     Ok(Job {
         metadata: ObjectMeta {
@@ -130,8 +134,7 @@ fn template(job: &RayJob, cluster: &RayCluster, address: &str, job_id: &str, set
     if !given {
         pod.containers.push(Container { name: SUBMITTER.to_owned(), ..Container::default() });
     }
-    let at = pod.containers.iter().position(|container| container.name == SUBMITTER).unwrap_or_default();
-    let container = pod.containers.get_mut(at).ok_or(SubmitError::NoContainers)?;
+    let container = submitting(&mut pod.containers).ok_or(SubmitError::NoContainers)?;
     complete(container, default);
     let own_command = container.command.as_ref().is_some_and(|command| !command.is_empty());
     let mut variables = Variables { address, job_id, request: None };
@@ -188,6 +191,41 @@ fn ray_container(cluster: &RayCluster) -> Option<&Container> {
     cluster.spec.head_group_spec.template.spec.as_ref()?.containers.first()
 }
 
+/// The template of the Pod that submits, as far as a scheduler has to know it before there is a cluster: where it may run, and what it
+/// asks for (BS-14, BS-33).
+pub fn outline(job: &RayJob) -> PodTemplateSpec {
+    let mut template = job.spec.submitter_pod_template.clone().unwrap_or_default();
+    let pod = template.spec.get_or_insert_default();
+    if job.spec.submitter_pod_template.is_none() {
+        pod.containers.push(Container { name: SUBMITTER.to_owned(), ..Container::default() });
+    }
+    if let Some(container) = submitting(&mut pod.containers)
+        && asks_for_nothing(container)
+    {
+        container.resources = Some(default_resources());
+    }
+    template
+}
+
+/// What a submitter asks for, by name, unless the user says otherwise.
+pub fn default_amounts() -> BTreeMap<String, Amount> {
+    default_resources().requests.into_iter().flatten().map(|(name, amount)| (name, resources::amount(Some(&amount)))).collect()
+}
+
+/// The container that submits.
+fn submitting(containers: &mut [Container]) -> Option<&mut Container> {
+    let at = containers.iter().position(|container| container.name == SUBMITTER).unwrap_or_default();
+    containers.get_mut(at)
+}
+
+fn asks_for_nothing(container: &Container) -> bool {
+    container.resources.as_ref().is_none_or(|resources| *resources == ResourceRequirements::default())
+}
+
+fn default_resources() -> ResourceRequirements {
+    ResourceRequirements { limits: Some(amounts("1", "1Gi")), requests: Some(amounts("500m", "200Mi")), claims: None }
+}
+
 /// What a submitter is unless the user says otherwise (RJ-113).
 fn default_container(cluster: &RayCluster) -> Result<Container, SubmitError> {
     let ray = ray_container(cluster).ok_or(SubmitError::NoImage)?;
@@ -195,7 +233,7 @@ fn default_container(cluster: &RayCluster) -> Result<Container, SubmitError> {
         name: SUBMITTER.to_owned(),
         image: ray.image.clone(),
         image_pull_policy: ray.image_pull_policy.clone(),
-        resources: Some(ResourceRequirements { limits: Some(amounts("1", "1Gi")), requests: Some(amounts("500m", "200Mi")), claims: None }),
+        resources: Some(default_resources()),
         security_context: security::restrictions_of(ray),
         ..Container::default()
     })
@@ -207,7 +245,7 @@ fn complete(container: &mut Container, default: Container) {
         container.image = default.image;
         container.image_pull_policy = container.image_pull_policy.take().or(default.image_pull_policy);
     }
-    if container.resources.as_ref().is_none_or(|resources| *resources == ResourceRequirements::default()) {
+    if asks_for_nothing(container) {
         container.resources = default.resources;
     }
     if container.security_context.is_none() {

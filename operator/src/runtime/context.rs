@@ -20,6 +20,7 @@ use super::{
     clock::Clock,
     events::Events,
     metrics::Metrics,
+    pod_groups::PodGroups,
     pod_view::PodView,
     queue::Queue,
     softening::{Judgement, Labels, Softening},
@@ -53,6 +54,8 @@ pub struct Context {
     pub services: Cache<ServiceView>,
     /// Other objects made by the operator, by the uid of their RayCluster.
     pub owned: Owned,
+    /// PodGroups made by the operator, where a gang scheduler was chosen that has them.
+    pub pod_groups: PodGroups,
     /// Which objects are to be looked at.
     pub queues: Queues,
     /// Calls to the API server that bypass the caches.
@@ -138,6 +141,7 @@ impl Context {
                 claims: by_controller(&scopes),
                 ingresses: by_controller(&scopes),
             },
+            pod_groups: PodGroups::new(&scopes),
             queues: Queues::default(),
             calls: Calls::new(client.clone(), metrics.clone()),
             events: Events::start(client.clone(), clock.clone(), metrics.clone()),

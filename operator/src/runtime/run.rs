@@ -28,6 +28,10 @@ use super::{
     watch::{Listing, Watches},
 };
 use crate::{
+    build::scheduling::{
+        Scheduler,
+        pod_group::{Plugins, PodGroup, Volcano},
+    },
     config::Options,
     controllers::{raycluster::RayClusterController, raycronjob::RayCronJobController, rayjob::RayJobController},
     settings::VERSION,
@@ -152,6 +156,9 @@ async fn prepare(options: &Options, kubeconfig: Option<String>, metrics: Metrics
     let client = client::client(config.clone(), metrics.clone(), limit).map_err(unusable)?;
     let facts = start::facts(&client).await?;
     start::check_gates(options.settings.features, facts.version)?;
+    if let Some(scheduler) = options.settings.scheduler {
+        start::check_scheduler(&client, scheduler).await?;
+    }
     tracing::info!(version = VERSION, kubernetes = %facts.version, openshift = facts.platform.openshift, gates = %options.settings.features, "starting");
 
     let scopes = match options.namespaces.as_slice() {
@@ -240,6 +247,11 @@ async fn begin_watching(context: &Arc<Context>, watches: &mut Watches, readiness
     watches.start::<Secret>();
     watches.start::<PersistentVolumeClaim>();
     watches.start::<Ingress>();
+    match context.settings.scheduler {
+        Some(Scheduler::Volcano) => watches.start::<PodGroup<Volcano>>(),
+        Some(Scheduler::SchedulerPlugins) => watches.start::<PodGroup<Plugins>>(),
+        Some(Scheduler::YuniKorn | Scheduler::Kai) | None => {}
+    }
     readiness.ask(watches.readiness());
     Ok(())
 }

@@ -9,7 +9,7 @@ use shared::{
 };
 use tokio::time::Instant;
 
-use crate::settings::Platform;
+use crate::{build::scheduling::Scheduler, settings::Platform};
 
 /// How long an API server that does not answer is waited for at start.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -94,6 +94,22 @@ pub fn check_gates(features: FeatureGates, version: KubernetesVersion) -> Result
     Ok(())
 }
 
+/// What the gang scheduler needs of the API server: a process that cannot make groups would make Pods that never start (BS-2).
+///
+/// # Errors
+/// A sentence for the user.
+pub async fn check_scheduler(client: &Client, scheduler: Scheduler) -> Result<(), String> {
+    let Some((group, version)) = scheduler.pod_groups() else { return Ok(()) };
+    if served(client, &format!("{group}/{version}")).await?.iter().any(|kind| kind == "podgroups") {
+        return Ok(());
+    }
+    Err(format!(
+        "gang scheduler {name} needs the kind PodGroup of {group}/{version}, which this API server does not serve: install {name} with its \
+         CustomResourceDefinitions first, or start without --batch-scheduler",
+        name = scheduler.name()
+    ))
+}
+
 /// Plural names of the kinds that this operator reconciles.
 pub fn wanted_kinds(features: FeatureGates) -> Vec<&'static str> {
     let cron = features.enabled(Feature::RayCronJob).then_some("raycronjobs");
@@ -105,16 +121,20 @@ pub fn wanted_kinds(features: FeatureGates) -> Vec<&'static str> {
 /// # Errors
 /// A sentence for the user, if the API server does not answer.
 pub async fn missing_kinds(client: &Client, wanted: &[&'static str]) -> Result<Vec<&'static str>, String> {
-    let group = format!("{GROUP}/v1");
-    let served = ask("the kinds of ray.io/v1", || async {
-        match client.list_api_group_resources(&group).await {
-            Ok(list) => Ok(list.resources.into_iter().map(|resource| resource.name).collect::<Vec<_>>()),
+    let served = served(client, &format!("{GROUP}/v1")).await?;
+    Ok(wanted.iter().copied().filter(|kind| !served.iter().any(|served| served == kind)).collect())
+}
+
+/// Plural names of the kinds that are served of a group's version.
+async fn served(client: &Client, version: &str) -> Result<Vec<String>, String> {
+    ask(&format!("the kinds of {version}"), || async {
+        match client.list_api_group_resources(version).await {
+            Ok(list) => Ok(list.resources.into_iter().map(|resource| resource.name).collect()),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
             Err(error) => Err(error),
         }
     })
-    .await?;
-    Ok(wanted.iter().copied().filter(|kind| !served.iter().any(|served| served == kind)).collect())
+    .await
 }
 
 async fn ask<T, F: Future<Output = Result<T, kube::Error>>>(what: &str, question: impl Fn() -> F) -> Result<T, String> {

@@ -15,6 +15,7 @@ mod outside;
 mod probes;
 mod ray_start;
 mod resources;
+mod scheduling;
 mod security;
 mod service;
 mod volumes;

@@ -10,12 +10,12 @@ use serde_json::Value;
 
 pub(super) use self::kinds::{examine_cronjob, examine_job, examine_service};
 use super::{
-    Findings, Path,
+    Findings, Kind, Path, Subject,
     cluster::{Cluster, at_pod, at_ray_container, ray_container},
     json::{Json, Shown, named},
 };
 use crate::{
-    labels::{annotation, env},
+    labels::{annotation, env, gang},
     names,
     version::RayVersion,
 };
@@ -35,6 +35,7 @@ pub(super) fn examine_cluster(cluster: &Cluster<'_>, path: &Path<'_>, out: &mut 
             "without enableInTreeAutoscaling there is no autoscaler, so these options do nothing",
         );
     }
+    examine_topology(cluster.subject, out);
     let annotations = Path::root("metadata");
     let annotations = annotations.field("annotations");
     if cluster.subject.annotation(annotation::FT_ENABLED).eq_ignore_ascii_case("true")
@@ -44,6 +45,22 @@ pub(super) fn examine_cluster(cluster: &Cluster<'_>, path: &Path<'_>, out: &mut 
             &annotations.key(annotation::FT_ENABLED),
             "W-C-12",
             "this annotation is the older way of fault tolerance: gcsFaultToleranceOptions takes the address and the password in one place",
+        );
+    }
+}
+
+/// A label that only Volcano reads, so that nothing says here whether anybody does (BS-16).
+fn examine_topology(subject: &Subject<'_>, out: &mut Findings) {
+    let labels = subject.object.at("metadata").at("labels");
+    let text = |key: &str| labels.at(key).filled();
+    if !matches!(subject.kind, Kind::RayCluster | Kind::RayJob) || text(gang::VOLCANO_TOPOLOGY_MODE).is_none() {
+        return;
+    }
+    if let Some(tier) = text(gang::VOLCANO_TOPOLOGY_TIER).filter(|tier| tier.parse::<i64>().is_err()) {
+        out.warn(
+            &Path::root("metadata").field("labels").key(gang::VOLCANO_TOPOLOGY_TIER),
+            "W-C-13",
+            format!("{} is not a whole number such as 1: with Volcano no Pod is made", Shown(tier)),
         );
     }
 }

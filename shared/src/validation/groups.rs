@@ -58,7 +58,7 @@ fn examine_name<'a>(cluster: &Cluster<'_>, group: &'a Value, path: &Path<'_>, se
             "C-02",
             "\"headgroup\" is the group of the head Pod, which would be taken for a surplus worker: choose another name",
         );
-    } else if name == SUBMITTER_GROUP && matches!(cluster.subject.kind, Kind::RayJob | Kind::RayCronJob) {
+    } else if name == labels::SUBMITTER_GROUP && matches!(cluster.subject.kind, Kind::RayJob | Kind::RayCronJob) {
         out.invalid(&path, "C-02", "\"submittergroup\" is the group of the job's submitter Pod: choose another name");
     }
     let policies = cluster.spec.at("networkPolicy").is_set() && cluster.subject.features.enabled(Feature::RayClusterNetworkPolicy);
@@ -104,8 +104,6 @@ fn examine_name<'a>(cluster: &Cluster<'_>, group: &'a Value, path: &Path<'_>, se
     }
 }
 
-/// The group that batch schedulers know the submitter Pod of a RayJob by.
-const SUBMITTER_GROUP: &str = "submittergroup";
 /// `-` and five random characters (RC-15).
 const REPLICA_SUFFIX: usize = 6;
 

@@ -217,6 +217,7 @@ rules! {
         "W-C-10": "a container without image",
         "W-C-11": "groups whose Pods have equal names",
         "W-C-12": "fault tolerance by annotation",
+        "W-C-13": "a topology that Volcano cannot read",
         "W-C-14": "fault tolerance without an address of Redis",
         "W-C-15": "a misspelled option of ray start",
         "W-J-1": "a key given twice in the runtime environment",

@@ -1,14 +1,31 @@
 use serde_json::{Value, json};
-use shared::validation::Kind::{RayCluster, RayCronJob};
+use shared::validation::Kind::{RayCluster, RayCronJob, RayJob, RayService};
 
 use crate::build::*;
 
 pub(crate) fn cases() -> Vec<Case> {
-    [upgrade(), fault_tolerance(), embedded(), autoscaler(), history(), auth(), network(), tls()].concat()
+    [upgrade(), topology(), fault_tolerance(), embedded(), autoscaler(), history(), auth(), network(), tls()].concat()
 }
 
 fn annotated(annotations: &Value, spec: &Value) -> Case {
     Case::of(RayCluster, merged(cluster_object(spec), &json!({"metadata": {"annotations": annotations}})))
+}
+
+/// BS-16.
+fn topology() -> Vec<Case> {
+    let (mode, tier) = ("volcano.sh/network-topology-mode", "volcano.sh/network-topology-highest-tier-allowed");
+    let at = format!("metadata.labels[{tier}]");
+    let with = |object: Value, labels: Value| merged(object, &json!({"metadata": {"labels": labels}}));
+    let of_cluster = |labels: Value| Case::of(RayCluster, with(cluster_object(&json!({})), labels));
+    vec![
+        of_cluster(json!({mode: "hard", tier: "two"})).warned("W-C-13", &at),
+        of_cluster(json!({mode: "hard", tier: "1.5"})).warned("W-C-13", &at),
+        of_cluster(json!({mode: "hard", tier: "2"})).not_warned("W-C-13"),
+        of_cluster(json!({mode: "hard"})).not_warned("W-C-13"),
+        of_cluster(json!({tier: "two"})).not_warned("W-C-13"),
+        Case::of(RayJob, with(job_object(&json!({})), json!({mode: "soft", tier: "x"}))).warned("W-C-13", &at),
+        Case::of(RayService, with(service_object(&json!({})), json!({mode: "soft", tier: "x"}))).not_warned("W-C-13"),
+    ]
 }
 
 fn upgrade() -> Vec<Case> {

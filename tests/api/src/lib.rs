@@ -4,6 +4,7 @@
 
 pub mod admission;
 pub mod chart;
+pub mod gang;
 pub mod hook;
 pub mod kuberay;
 pub mod modules;

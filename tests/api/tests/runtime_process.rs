@@ -128,7 +128,9 @@ async fn runtime_refuses_what_cannot_work_in_one_sentence() {
         (vec!["--feature-gates=NoSuchGate=true"], "NoSuchGate"),
         (vec!["--feature-gates=RayClusterMTLS=true"], "RayClusterMTLS"),
         (vec!["--config=/no/such/file"], "/no/such/file"),
-        (vec!["--batch-scheduler=volcano"], "volcano"),
+        (vec!["--feature-gates=KubernetesWAS=true"], "scheduling.k8s.io/v1alpha2 of Kubernetes 1.36"),
+        (vec!["--batch-scheduler=volcano"], "needs the kind PodGroup of scheduling.volcano.sh/v1beta1"),
+        (vec!["--batch-scheduler=scheduler-plugins"], "needs the kind PodGroup of scheduling.x-k8s.io/v1alpha1"),
         (vec!["--metrics-addr=nowhere"], "nowhere"),
     ] {
         let (code, output) = run_to_end(&flags).await;

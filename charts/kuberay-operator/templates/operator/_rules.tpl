@@ -84,7 +84,7 @@ feature needs is left out. Server-side apply takes `patch`, and `create` the fir
 {{- if or .Values.batchScheduler.enabled (eq .Values.batchScheduler.name "volcano") }}
 - apiGroups: [scheduling.volcano.sh]
   resources: [podgroups]
-  verbs: [create, delete, get, list, patch, watch]
+  verbs: [create, get, list, patch, watch]
 {{- end }}
 {{- if eq .Values.batchScheduler.name "scheduler-plugins" }}
 - apiGroups: [scheduling.x-k8s.io]

@@ -14,13 +14,14 @@ mod wait_gcs;
 use k8s_openapi::api::core::v1::{ContainerPort, Pod};
 use shared::api::RayCluster;
 use shared::api::raycluster::{AutoscalerVersion, WorkerGroupSpec};
-use shared::labels::{annotation, node_type, port};
+use shared::labels::{HEAD_GROUP, annotation, node_type, port};
 use shared::names;
 
 pub(super) use self::draft::Draft;
 use super::container::ContainerExt;
 use super::context::Context;
 use super::ray_start::{self, Params};
+use super::scheduling::{self, Parent};
 use super::{BuildError, auth, env, owner_reference, shell};
 use crate::settings::Settings;
 
@@ -86,7 +87,7 @@ pub fn head(cluster: &RayCluster, settings: &Settings) -> Result<Pod, BuildError
         autoscaler::add(&mut pod, &mut params, &cx);
     }
     fault_tolerance::add_to_head(&mut pod, &mut params, &cx);
-    finish(&mut pod, Node::Head, params, &cx);
+    finish(&mut pod, Node::Head, HEAD_GROUP, params, &cx);
     Ok(pod.into_pod())
 }
 
@@ -113,12 +114,12 @@ pub fn worker(cluster: &RayCluster, group: &WorkerGroupSpec, replica: Option<&Re
     if autoscaler::version(cluster) == Some(AutoscalerVersion::V2) {
         pod.spec.restart_policy = Some("Never".to_owned());
     }
-    finish(&mut pod, Node::Worker, params, &cx);
+    finish(&mut pod, Node::Worker, &group.group_name, params, &cx);
     Ok(pod.into_pod())
 }
 
 /// What head and workers have in common (RC-31.8 to 16, RC-32.8 to 16, RC-33).
-fn finish(pod: &mut Draft, node: Node, mut params: Params, cx: &Context<'_>) {
+fn finish(pod: &mut Draft, node: Node, group: &str, mut params: Params, cx: &Context<'_>) {
     add_metrics_port(pod);
     auth::add_to_pod(pod, cx.cluster);
     tls::add(pod, node, cx);
@@ -164,6 +165,7 @@ fn finish(pod: &mut Draft, node: Node, mut params: Params, cx: &Context<'_>) {
         collector::add_event_variables(&mut pod.ray);
     }
     probes::add(pod, node, &params, cx);
+    scheduling::mark_pod(&mut pod.metadata, &mut pod.spec, Parent::Cluster(cx.cluster), group, cx.settings);
     pod.metadata.owner_references = Some(vec![owner_reference(cx.cluster)]);
 }
 

@@ -2,6 +2,7 @@
 
 mod children;
 mod claim;
+mod gang;
 mod pods;
 mod route;
 
@@ -62,7 +63,7 @@ impl Applied {
         self.conflict.as_ref()
     }
 
-    /// A Pod that could not be deleted.
+    /// A Pod that could not be deleted, or a PodGroup that Pods wait for.
     pub fn failure(&self) -> Option<&Trouble> {
         self.failure.as_ref()
     }
@@ -121,7 +122,7 @@ pub(super) struct AppliedParts<'a> {
 }
 
 /// Carries a plan out. What one part cannot do does not keep the others from being done, except that no Pod is made before the
-/// finalizer is on and the head's Service is there.
+/// finalizer is on and the head's Service and the PodGroup, if there is to be one, are there.
 ///
 /// # Errors
 /// When the finalizer cannot be changed; nothing else was done then.
@@ -146,13 +147,21 @@ pub async fn apply(
         wake,
     };
     step_finalizer(context, cluster, finalizer, &mut applied).await?;
-    children::apply(context, cluster, children, memory, &mut applied, now).await;
+    let makes_pods = pods.makes_pods();
+    let held_up = children::apply(context, cluster, children, memory, &mut applied, now).await;
     pods::delete(context, pods.delete, &mut applied).await;
     if let Some(head) = &pods.refresh_head {
         pods::refresh(context, cluster, head, &mut applied).await;
     }
-    if applied.head_service.is_some() {
-        pods::create(context, cluster, pods.create_head, &pods.create_workers, memory, &mut applied, now).await;
+    match held_up {
+        // Pods that are there go on, and the cluster is what they are.
+        Some(trouble) if makes_pods => {
+            applied.failure.get_or_insert(trouble);
+        }
+        None if applied.head_service.is_some() => {
+            pods::create(context, cluster, pods.create_head, &pods.create_workers, memory, &mut applied, now).await;
+        }
+        _ => {}
     }
     if start_cleanup {
         start_job(context, cluster, &mut applied).await?;

@@ -32,6 +32,7 @@ use super::pods::{ClusterPod, Role};
 use super::status::condition;
 use crate::build::pod::Replica;
 use crate::build::resources::hosts_per_replica;
+use crate::build::scheduling::{self, Gang};
 use crate::build::spec_hash;
 use crate::runtime::views::ServiceView;
 use crate::settings::{Settings, VERSION};
@@ -111,6 +112,11 @@ pub struct PodActions {
 }
 
 impl PodActions {
+    /// Whether Pods come.
+    pub fn makes_pods(&self) -> bool {
+        self.create_head.is_some() || !self.create_workers.is_empty()
+    }
+
     /// Whether Pods go that may be at work. Such a decision is taken again on what the API server itself says, because a cache that
     /// lags behind could count Pods that are gone already.
     pub fn needs_live_view(&self) -> bool {
@@ -227,6 +233,12 @@ pub fn plan(observed: &Observed, memory: &mut ClusterMemory, settings: &Settings
     if phase != Phase::Active {
         memory.drop_refusals();
     }
+    plan.children.pod_group = match phase {
+        Phase::Active => scheduling::of_cluster(cluster, true, settings),
+        // As long as Pods are there, so is their group.
+        Phase::Asked => Gang::Leave,
+        Phase::Suspending | Phase::Suspended => scheduling::of_cluster(cluster, false, settings),
+    };
     match phase {
         Phase::Active => match upgrade(cluster, &observed.pods) {
             Upgrade::Recreate => {

@@ -12,6 +12,8 @@ use shared::{
 };
 
 use super::{conditions::Blocked, notes::Note, plan::Action, seen::uid};
+use crate::build::scheduling::Group;
+use crate::controllers::gang::{self, Outcome};
 use crate::runtime::{
     Context,
     api::{ApiError, Created, Deleted, Ensured, is_controlled_by},
@@ -27,6 +29,8 @@ pub struct Applied {
     pub version: Option<String>,
     /// Whether the RayJob was deleted or let go, so that there is no status to write.
     pub gone: bool,
+    /// Whether something is left to be tried again that nothing else waits for.
+    pub unfinished: bool,
     /// Why the plan could not be carried out to its end.
     pub held_up: Option<HeldUp>,
 }
@@ -102,12 +106,55 @@ async fn carry_out(context: &Context, job: &RayJob, action: Action, applied: &mu
             }
         }
         Action::EnsureHeadService(service) => ensure_head_service(context, &service, applied).await,
+        Action::HoldGroup { group, needed } => hold_group(context, &group, needed, applied).await?,
+        Action::SettleGroup(group) => settle_group(context, &group, applied).await,
         Action::DeleteSelf => {
             context.delete::<RayJob>(namespace, &job.name_any(), uid(job)).await.map_err(disturbance)?;
             applied.gone = true;
         }
     }
     Ok(())
+}
+
+/// RJ-35. Pods without their group would start one by one, or never; a job whose Pods are there goes on without a change of its group.
+async fn hold_group(context: &Context, group: &Group, needed: bool, applied: &mut Applied) -> Result<(), HeldUp> {
+    let name = gang::name(group);
+    match gang::hold(context, group).await {
+        Ok(Outcome::Made) => applied.notes.push(Note::normal("CreatedPodGroup", "Create", format!("created PodGroup {name}"))),
+        Ok(Outcome::Changed) => applied.notes.push(Note::normal("UpdatedPodGroup", "Update", format!("updated PodGroup {name}"))),
+        Ok(Outcome::Same) => {}
+        Ok(Outcome::Kept(refusal)) => {
+            let text = format!("PodGroup {name} keeps its queue, priority and topology: {refusal}");
+            applied.notes.push(Note::warning("FailedToUpdatePodGroup", "Update", text));
+        }
+        Ok(Outcome::Foreign) if needed => {
+            let message =
+                format!("a PodGroup called {name} exists and belongs to somebody else; delete it, or give the RayJob another name");
+            return Err(HeldUp { blocked: Some(Blocked { reason: "PodGroupNameTaken".to_owned(), message }), error: None });
+        }
+        Ok(Outcome::Foreign) => {}
+        Err(error) if needed => return Err(refused(applied, "FailedToCreatePodGroup", "Create", error)),
+        Err(error) => {
+            applied.notes.push(Note::warning("FailedToUpdatePodGroup", "Update", error.to_string()));
+            applied.unfinished = true;
+        }
+    }
+    Ok(())
+}
+
+/// RJ-52, RJ-100. What cannot be cleaned up is tried again, and keeps nothing else from happening.
+async fn settle_group(context: &Context, group: &Group, applied: &mut Applied) {
+    match gang::settle(context, group).await {
+        Ok(Outcome::Changed) => {
+            let text = format!("PodGroup {} no longer asks for what is not needed any more", gang::name(group));
+            applied.notes.push(Note::normal("BatchSchedulerCleanedUp", "Cleanup", text));
+        }
+        Ok(_) => {}
+        Err(error) => {
+            applied.notes.push(Note::warning("FailedToCleanupBatchScheduler", "Cleanup", error.to_string()));
+            applied.unfinished = true;
+        }
+    }
 }
 
 async fn set_finalizers(context: &Context, job: &RayJob, names: Vec<String>) -> Result<Option<String>, ApiError> {

@@ -101,7 +101,7 @@ impl RayJobController {
 
         let Plan { actions, status, notes, inquiry, wake, ended } = plan::plan(&view);
         self.inquirer.set(&key, inquiry);
-        let Applied { notes: done, version, gone, held_up } = apply::apply(context, &job, actions).await;
+        let Applied { notes: done, version, gone, unfinished, held_up } = apply::apply(context, &job, actions).await;
         self.tell(&job, done);
         if gone {
             return Ok(Next::OnChange);
@@ -123,6 +123,7 @@ impl RayJobController {
         // Nobody is woken by a status alone, and the next state has something to do.
         Ok(match next(wake, now) {
             _ if moved => Next::After(Duration::ZERO),
+            _ if unfinished => Next::After(RETRY),
             Next::OnChange if judged.may_change() => Next::After(RECONSIDER),
             next => next,
         })

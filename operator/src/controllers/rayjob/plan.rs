@@ -6,6 +6,7 @@
 mod deadlines;
 mod ending;
 mod finished;
+mod gang;
 mod initializing;
 mod removal;
 mod running;
@@ -36,7 +37,7 @@ use super::{
     terms::Terms,
 };
 use crate::{
-    build::{auth, head_service_name, job_cluster},
+    build::{auth, head_service_name, job_cluster, scheduling::Group},
     dashboard::{Answer, Endpoint, Inquiry, Occasion, Purpose, Reply},
     settings::Settings,
 };
@@ -115,6 +116,15 @@ pub enum Action {
     },
     /// Have the RayJob's own head Service lead to the cluster (RJ-90).
     EnsureHeadService(Box<Service>),
+    /// Have the PodGroup like this (RJ-35).
+    HoldGroup {
+        /// The group.
+        group: Box<Group>,
+        /// Whether what comes next needs it: then nothing happens before it is there.
+        needed: bool,
+    },
+    /// Have the PodGroup, if it is there, ask for this much (RJ-52, RJ-100).
+    SettleGroup(Box<Group>),
     /// Delete the RayJob (RJ-105, RJ-106).
     DeleteSelf,
 }
@@ -137,6 +147,8 @@ pub fn plan(view: &View<'_>) -> Plan {
         JobDeploymentStatus::Suspending | JobDeploymentStatus::Retrying => teardown::plan(&mut draft),
         JobDeploymentStatus::Complete | JobDeploymentStatus::Failed => finished::plan(&mut draft),
     }
+    ending::count(&mut draft);
+    gang::plan(&mut draft);
     draft.settle()
 }
 
@@ -264,9 +276,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Ends the look: counts, conditions, events, metrics.
-    fn settle(mut self) -> Plan {
-        ending::count(&mut self);
+    /// Ends the look: conditions, events, metrics.
+    fn settle(self) -> Plan {
         let Self { view, facts, mut plan, .. } = self;
         let old = view.job.status.clone().unwrap_or_default();
         plan.status.observed_generation = view.job.metadata.generation.unwrap_or_default();

@@ -13,6 +13,10 @@ use shared::{
 };
 
 use super::wake;
+use crate::build::scheduling::{
+    GROUP_SELECTOR,
+    pod_group::{Plugins, PodGroup, Volcano},
+};
 use crate::runtime::{
     Context, Queues,
     cache::{Cache, Change, Kept, Lazy},
@@ -64,6 +68,8 @@ owned! {
     Secret => Meta<Secret>, label::CLUSTER, |context| &context.owned.secrets, wake::controller;
     PersistentVolumeClaim => Meta<PersistentVolumeClaim>, label::CLUSTER, |context| &context.owned.claims, wake::controller;
     Ingress => Meta<Ingress>, label::CLUSTER, |context| &context.owned.ingresses, wake::controller;
+    PodGroup<Volcano> => PodGroup<Volcano>, GROUP_SELECTOR, |context| &context.pod_groups.volcano, wake::controller;
+    PodGroup<Plugins> => PodGroup<Plugins>, GROUP_SELECTOR, |context| &context.pod_groups.plugins, wake::controller;
 }
 
 macro_rules! roots {

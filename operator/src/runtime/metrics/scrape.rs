@@ -12,6 +12,7 @@ use shared::{
     labels::label,
 };
 
+use crate::build::scheduling::Scheduler;
 use crate::runtime::{
     Context,
     cache::{Cache, Kept, Root, Roots},
@@ -80,7 +81,7 @@ fn cache_sizes(context: &Context) -> Vec<(Labels, i64)> {
         (vec![("kind", T::kind(&()).into_owned())], count(cache.len()))
     }
     let owned = &context.owned;
-    vec![
+    let mut sizes = vec![
         size(&context.pods),
         size(context.clusters.cache()),
         size(context.jobs.cache()),
@@ -93,7 +94,13 @@ fn cache_sizes(context: &Context) -> Vec<(Labels, i64)> {
         size(&owned.secrets),
         size(&owned.claims),
         size(&owned.ingresses),
-    ]
+    ];
+    match context.settings.scheduler {
+        Some(Scheduler::Volcano) => sizes.push(size(&context.pod_groups.volcano)),
+        Some(Scheduler::SchedulerPlugins) => sizes.push(size(&context.pod_groups.plugins)),
+        Some(Scheduler::YuniKorn | Scheduler::Kai) | None => {}
+    }
+    sizes
 }
 
 /// One series with value 1 for each object that can be decoded.

@@ -15,6 +15,7 @@ use k8s_openapi::api::networking::v1::Ingress;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams};
+use operator::build::scheduling::pod_group::{Plugins, PodGroup, Volcano};
 use serde_json::{Value, json};
 use shared::api::{RayCluster, RayCronJob, RayJob};
 use testcluster::wait;
@@ -80,6 +81,45 @@ async fn the_operator_starts_in_each_way_of_installing() {
         pods.unwrap_or_else(|error| panic!("{way}: {error:#}\n{}", installed.operator.log()));
         assert_nothing_refused(&installed.audit);
         assert!(installed.operator.terminate().await.unwrap() < Duration::from_secs(2), "{way}");
+    }
+}
+
+/// Gang schedulers that want PodGroups: what the operator may do with them it does, and it may do what it has to.
+#[tokio::test]
+async fn pod_groups_need_their_rights_and_no_more() {
+    api_tests::gang::install(server()).await.unwrap();
+    for (name, group_of_kind) in [("volcano", "scheduling.volcano.sh"), ("scheduler-plugins", "scheduling.x-k8s.io")] {
+        let scheduler = format!(r#"batchScheduler.name="{name}""#);
+        let installed = install("gang", &[&scheduler, "singleNamespaceInstall=true"]).await;
+        let scene = &installed.scene;
+        leads(&installed).await;
+        // Somebody else has the name of a group.
+        let taken = json!({ "metadata": { "name": if name == "volcano" { "ray-f-pg" } else { "f" } }, "spec": { "minMember": 1 } });
+        match name {
+            "volcano" => drop(scene.create::<PodGroup<Volcano>>(taken).await.unwrap()),
+            _ => drop(scene.create::<PodGroup<Plugins>>(taken).await.unwrap()),
+        }
+        for cluster in ["f", "c"] {
+            let labels = json!({ "ray.io/gang-scheduling-enabled": "true" });
+            let object = json!({ "apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": { "name": cluster, "labels": labels },
+                "spec": spec(&[group("a", 1)], json!({})) });
+            scene.create::<RayCluster>(object).await.unwrap();
+        }
+        scene.has_pods("c", 1, 1).await.unwrap_or_else(|error| panic!("{name}: {error:#}\n{}", installed.operator.log()));
+        scene.status("f", "the conflict", |status| status.reason.starts_with("NameTaken")).await.unwrap();
+        scene.patch_group("c", "replicas", json!(2)).await.unwrap();
+        scene.has_pods("c", 1, 2).await.unwrap();
+        scene.patch::<RayCluster>("c", json!({ "spec": { "suspend": true } })).await.unwrap();
+        scene.has_pods("c", 0, 0).await.unwrap();
+        assert_nothing_refused(&installed.audit);
+        let mut rights = rbac::granted(&installed.rendered, &scene.namespace, &scene.namespace);
+        rights.retain(|right| right.resource == "podgroups");
+        assert!(rights.iter().all(|right| right.group == group_of_kind), "{rights:?}");
+        let lists = format!("podgroups.{group_of_kind}");
+        let asked = installed.audit.asked().unwrap();
+        let unused: Vec<String> =
+            rbac::unused(&rights, &asked).iter().map(|right| format!("{} {}.{}", right.verb, right.resource, right.group)).collect();
+        assert_eq!(unused, [format!("list {lists}")], "API servers before 1.34 are asked for lists");
     }
 }
 

@@ -106,6 +106,8 @@ fn verbs(values: &[&str], account: &str, group: &str, resource: &str) -> String 
 #[test]
 fn rights_that_only_a_setting_needs() {
     const ALL: &str = "create delete get list patch watch";
+    // Volcano's groups go with their owners.
+    const GROUPS: &str = "create get list patch watch";
     for (off, on, group, resource, wanted) in [
         (&[][..], &["useKubernetesProxy=true"][..], "", "services/proxy", "create get update"),
         (&["useKubernetesProxy=false"], &["useKubernetesProxy=true"], "", "pods/proxy", "get"),
@@ -137,8 +139,11 @@ fn rights_that_only_a_setting_needs() {
             "create get list patch watch",
         ),
         (&[], &[r#"featureGates=[{"name":"KubernetesWAS","enabled":true}]"#], "scheduling.k8s.io", "workloads", ALL),
-        (&[r#"batchScheduler.name="yunikorn""#], &["batchScheduler.enabled=true"], "scheduling.volcano.sh", "podgroups", ALL),
-        (&[], &[r#"batchScheduler.name="volcano""#], "scheduling.volcano.sh", "podgroups", ALL),
+        (&[r#"batchScheduler.name="yunikorn""#], &["batchScheduler.enabled=true"], "scheduling.volcano.sh", "podgroups", GROUPS),
+        (&[], &[r#"batchScheduler.name="volcano""#], "scheduling.volcano.sh", "podgroups", GROUPS),
+        (&[], &[r#"batchScheduler.name="volcano""#, "singleNamespaceInstall=true"], "scheduling.volcano.sh", "podgroups", GROUPS),
+        (&[r#"batchScheduler.name="volcano""#], &[r#"batchScheduler.name="scheduler-plugins""#], "scheduling.x-k8s.io", "podgroups", ALL),
+        (&[r#"batchScheduler.name="kai-scheduler""#], &["batchScheduler.enabled=true"], "scheduling.volcano.sh", "podgroups", GROUPS),
         (&[], &[r#"batchScheduler.name="scheduler-plugins""#], "scheduling.x-k8s.io", "podgroups", ALL),
         (
             &[],
@@ -226,7 +231,7 @@ const KUBERAY: &[(&str, &str, &str)] = &[
 const MORE: &[(&str, &str, &str)] = &[
     // Server-side apply is a patch, where KubeRay updates or never repairs.
     ("*", "*", "patch"),
-    // A scheduler that is left behind leaves no objects.
+    // Suspended clusters have no group.
     ("scheduling.x-k8s.io", "podgroups", "delete"),
     // The version of a head Pod's kubelet, with the gate SidecarSubmitterRestart.
     ("", "nodes", "get"),

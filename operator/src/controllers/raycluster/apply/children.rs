@@ -6,7 +6,7 @@ use kube::ResourceExt as _;
 use serde::Serialize;
 use shared::api::RayCluster;
 
-use super::{Applied, Of, claim, route};
+use super::{Applied, Of, claim, gang, route};
 use crate::build::secret;
 use crate::controllers::raycluster::memory::ClusterMemory;
 use crate::controllers::raycluster::notes::Note;
@@ -50,7 +50,7 @@ const ROLE: Reasons = reasons!("Role");
 const ROLE_BINDING: Reasons = reasons!("RoleBinding");
 const SECRET: Reasons = reasons!("Secret");
 
-/// Has every object as it is wanted.
+/// Has every object as it is wanted. Answers with what keeps Pods from being made.
 pub(super) async fn apply(
     context: &Context,
     cluster: &RayCluster,
@@ -58,7 +58,7 @@ pub(super) async fn apply(
     memory: &mut ClusterMemory,
     applied: &mut Applied,
     now: Timestamp,
-) {
+) -> Option<Trouble> {
     let DesiredChildren {
         head_service,
         headless_service,
@@ -70,6 +70,7 @@ pub(super) async fn apply(
         role_binding,
         auth_secret,
         gcs_claim,
+        pod_group,
     } = children;
     let owned = &context.owned;
     let mut pass = Pass { context, cluster, applied, now };
@@ -87,6 +88,7 @@ pub(super) async fn apply(
     route::apply(context, cluster, route, memory, applied, now).await;
     claim::apply(context, cluster, gcs_claim, memory, applied, now).await;
     applied.head_service = head_service.or_else(|| observe::head_service(context, cluster));
+    gang::apply(context, cluster, pod_group, applied, now).await
 }
 
 /// An object of the wanted name belongs to somebody else, or could not be had.

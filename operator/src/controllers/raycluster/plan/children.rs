@@ -7,6 +7,7 @@ use kube::api::DynamicObject;
 use shared::api::RayCluster;
 use shared::names;
 
+use crate::build::scheduling::Gang;
 use crate::build::{GcsStore, gcs_store, ingress, pvc, rbac, secret, service};
 use crate::controllers::raycluster::notes::Note;
 use crate::runtime::views::ServiceView;
@@ -55,6 +56,8 @@ pub struct DesiredChildren {
     pub auth_secret: Wanted<()>,
     /// Volume of the embedded GCS store (RC-146).
     pub gcs_claim: Wanted<PersistentVolumeClaim>,
+    /// PodGroup of the gang scheduler (BS-10, BS-51).
+    pub pod_group: Gang,
 }
 
 impl DesiredChildren {
@@ -71,6 +74,7 @@ impl DesiredChildren {
             role_binding: Wanted::Untouched,
             auth_secret: Wanted::Untouched,
             gcs_claim: Wanted::Untouched,
+            pod_group: Gang::Leave,
         }
     }
 }
@@ -147,6 +151,8 @@ pub(super) fn desired(
         role_binding,
         auth_secret,
         gcs_claim,
+        // What it is to be follows from what becomes of the Pods.
+        pod_group: Gang::Leave,
     };
     (children, notes)
 }

@@ -1,4 +1,5 @@
 mod deletion;
+mod gang;
 mod groups;
 mod head;
 mod multi_host;

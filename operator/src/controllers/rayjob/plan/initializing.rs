@@ -15,7 +15,7 @@ use crate::{
 
 /// `status.state` of a cluster that is complete.
 const READY: &str = "ready";
-/// How often a shared cluster that does not exist is looked for, in seconds: nothing tells of its arrival.
+/// How often a shared cluster that does not exist or is not ready is looked for, in seconds: only its owner is told of changes.
 const LOOK_FOR_CLUSTER: i64 = 5;
 /// How often a name that is taken is looked at, in seconds.
 const LOOK_AT_NAME: i64 = 5;
@@ -50,6 +50,9 @@ pub(super) fn initializing(draft: &mut Draft<'_>) {
     } else {
         let (reason, message) = why_not_ready(&cluster);
         draft.blocked(&reason, message);
+        if draft.terms.selector.is_some() {
+            draft.look_in(LOOK_FOR_CLUSTER);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tables over the state machine. [`World`] is the smallest model of what surrounds a RayJob: it carries actions out on plain data.
 
 mod ends;
+mod gang;
 mod heads;
 mod modes;
 mod rules;
@@ -180,7 +181,7 @@ impl World {
                 }
                 self.seen.cluster = Some(Arc::new(cluster));
             }
-            Action::EnsureHeadService(_) | Action::DeleteSelf => {}
+            Action::EnsureHeadService(_) | Action::HoldGroup { .. } | Action::SettleGroup(_) | Action::DeleteSelf => {}
         }
     }
 
@@ -306,6 +307,8 @@ pub(super) fn actions(plan: &Plan) -> Vec<&'static str> {
             Action::CreateSubmitter(_) => "CreateSubmitter",
             Action::DeleteSubmitter { .. } => "DeleteSubmitter",
             Action::EnsureHeadService(_) => "EnsureHeadService",
+            Action::HoldGroup { .. } => "HoldGroup",
+            Action::SettleGroup(_) => "SettleGroup",
             Action::DeleteSelf => "DeleteSelf",
         })
         .collect()
