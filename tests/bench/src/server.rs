@@ -1,5 +1,7 @@
 //! The API server under measurement, with fake nodes.
 
+use std::future::Future;
+
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
@@ -12,6 +14,8 @@ use crate::measure::Watched;
 
 /// Where everything is that a benchmark creates.
 pub(crate) const NAMESPACE: &str = "fleet";
+/// How often a call is made whose connection breaks off.
+const TRIES: usize = 10;
 
 /// Starts an API server with our CRDs, [`NAMESPACE`] and fake nodes.
 ///
@@ -53,4 +57,20 @@ pub(crate) fn cpu(server: &ApiServer) -> String {
         Some(format!("{name} {:.0} s", cpu.as_secs_f64()))
     };
     server.processes().into_iter().filter_map(part).collect::<Vec<_>>().join(", ")
+}
+
+/// Makes a call again while its connection breaks off: one that was idle may be closed at the moment of its next use, and a long call
+/// is ended by the API server after a minute.
+///
+/// # Errors
+/// When the API server refuses, or the connection breaks off each time.
+pub(crate) async fn again<T, F: Future<Output = kube::Result<T>>>(call: impl Fn() -> F) -> kube::Result<T> {
+    for _ in 1..TRIES {
+        match call().await {
+            Err(kube::Error::HyperError(_) | kube::Error::Service(_)) => {}
+            Err(kube::Error::Api(status)) if status.code == 504 => {}
+            answer => return answer,
+        }
+    }
+    call().await
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use testcluster::progress::Progress;
 
 use super::{LIMIT, Options, PARALLEL};
-use crate::server::NAMESPACE;
+use crate::server::{self, NAMESPACE};
 use crate::watch;
 
 /// Pods and Services of one cluster as an operator made them, to be made again for as many as wanted.
@@ -58,7 +58,8 @@ where
     K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope> + Serialize + DeserializeOwned + Clone + std::fmt::Debug,
 {
     let api: Api<K> = Api::namespaced(client.clone(), NAMESPACE);
-    let list = api.list(&ListParams::default().labels(&format!("ray.io/cluster={cluster}"))).await?;
+    let of_cluster = ListParams::default().labels(&format!("ray.io/cluster={cluster}"));
+    let list = server::again(|| api.list(&of_cluster)).await?;
     list.items.iter().map(|object| Ok(as_sent(&serde_json::to_value(object)?).to_string())).collect()
 }
 
