@@ -5,10 +5,11 @@
 use std::time::{Duration, Instant};
 
 use api_tests::admission::{
-    Failure, Load, Place, Program, Replica, SECRET, Scene, Service, handshake, quick_settling, until, with_namespace,
+    Failure, Load, Place, Program, Replica, SECRET, Scene, Service, handshake, quick_settling, raycluster, until, with_namespace,
 };
 use certs::{Certificate, bundle};
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
 
 /// Clients of the API server.
 const CLIENTS: usize = 8;
@@ -196,5 +197,28 @@ fn admit_goes_on_after_somebody_overwrote_a_ca_bundle() {
         assert!(unexplained.is_empty(), "{unexplained:?}");
         assert!(failures.iter().all(|lost| lost.error.contains("certificate")), "{failures:?}");
         assert!(done > 50, "only {done}: too little load to mean anything");
+    });
+}
+
+/// A finalizer is taken off by an update, which nobody could make while the webhook is away.
+#[test]
+fn admit_nothing_that_is_being_deleted_waits_for_the_webhook() {
+    with_namespace("available-deletion", async |scene| {
+        let mut pair = Pair::start(&scene).await;
+        let mut held = raycluster("held", &["a"]);
+        held["metadata"]["finalizers"] = json!(["example.com/held"]);
+        scene.create(&held, false).await.expect("created");
+        while !pair.programs.is_empty() {
+            pair.take().terminate().await;
+        }
+        let error = scene.create(&raycluster("new", &["a"]), true).await.expect_err("nobody can say whether it is right");
+        assert!(error.to_string().contains("failed calling webhook"), "{error}");
+        let clusters = scene.rays("RayCluster");
+        let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        let error = clusters.patch("held", &PatchParams::default(), &release).await.expect_err("it stays, so it is reviewed");
+        assert!(error.to_string().contains("failed calling webhook"), "{error}");
+        clusters.delete("held", &DeleteParams::default()).await.expect("deletion begins");
+        clusters.patch("held", &PatchParams::default(), &release).await.expect("it is let go");
+        until("it is gone", async || clusters.get_opt("held").await.expect("an answer").is_none()).await;
     });
 }
