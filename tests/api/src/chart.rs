@@ -1,6 +1,6 @@
 //! The charts, rendered by the real helm.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -17,13 +17,28 @@ use testcluster::progress::Progress;
 #[allow(clippy::expect_used)] // see above
 pub fn tools() -> &'static KubectlTools {
     static TOOLS: OnceLock<KubectlTools> = OnceLock::new();
-    TOOLS.get_or_init(|| {
-        // A thread of its own, because the caller may be in a runtime already.
-        let fetching = std::thread::spawn(|| {
+    TOOLS.get_or_init(|| fetched(async |cache, progress| fetch::kubectl(cache, progress).await).expect("kubectl and helm"))
+}
+
+/// Helm 3, beside the Helm 4 of [`tools`].
+///
+/// # Panics
+/// As [`tools`].
+#[allow(clippy::expect_used)] // see above
+pub fn helm3() -> &'static Path {
+    static HELM3: OnceLock<PathBuf> = OnceLock::new();
+    HELM3.get_or_init(|| fetched(async |cache, progress| fetch::helm3(cache, progress).await).expect("Helm 3"))
+}
+
+/// On a thread of its own, because the caller may be in a runtime already.
+#[allow(clippy::expect_used)] // see above
+fn fetched<T: Send>(fetch: impl AsyncFnOnce(&Cache, &Progress) -> Result<T> + Send) -> Result<T> {
+    std::thread::scope(|scope| {
+        let fetching = scope.spawn(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(async { fetch::kubectl(&Cache::from_env()?, &Progress::stderr()).await })
+            runtime.block_on(async { fetch(&Cache::from_env()?, &Progress::stderr()).await })
         });
-        fetching.join().expect("the thread").expect("kubectl and helm")
+        fetching.join().expect("the thread")
     })
 }
 
@@ -48,7 +63,15 @@ pub struct Rendered {
 /// # Errors
 /// What helm says when it refuses, or what is wrong with its output.
 pub fn render(chart: &str, release: &str, namespace: &str, arguments: &[&str]) -> Result<Rendered> {
-    let mut helm = Command::new(&tools().helm);
+    render_with(&tools().helm, chart, release, namespace, arguments)
+}
+
+/// As [`render`], with this helm.
+///
+/// # Errors
+/// As [`render`].
+pub fn render_with(helm: &Path, chart: &str, release: &str, namespace: &str, arguments: &[&str]) -> Result<Rendered> {
+    let mut helm = Command::new(helm);
     helm.args(["template", release]).arg(folder(chart)).args(["--namespace", namespace]).args(arguments);
     let output = helm.output().with_context(|| format!("running {helm:?}"))?;
     if !output.status.success() {

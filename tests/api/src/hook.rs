@@ -33,6 +33,20 @@ pub fn chart_for(namespace: &str, values: &[&str]) -> Result<Rendered> {
 /// # Errors
 /// When the API server refuses, or it does not start.
 pub async fn start(server: &Server, scene: &Scene, rendered: &Rendered, flags: &[&str]) -> Result<Program> {
+    start_in(server, scene, rendered, flags, &[]).await
+}
+
+/// As [`start`], with further environment variables.
+///
+/// # Errors
+/// As [`start`].
+pub async fn start_in(
+    server: &Server,
+    scene: &Scene,
+    rendered: &Rendered,
+    flags: &[&str],
+    environment: &[(&str, &str)],
+) -> Result<Program> {
     let port = free_port()?;
     configure(server, scene, rendered, port).await?;
     let namespace = &scene.namespace;
@@ -43,7 +57,7 @@ pub async fn start(server: &Server, scene: &Scene, rendered: &Rendered, flags: &
         format!("--webhook-configuration={namespace}-webhook-{namespace}"),
     ];
     let flags: Vec<&str> = own.iter().map(String::as_str).chain(flags.iter().copied()).collect();
-    let webhook = Program::webhook(scene.folder(), &server.kubeconfig(), &flags).await?;
+    let webhook = Program::webhook_in(scene.folder(), &server.kubeconfig(), &flags, environment).await?;
     // API servers notice new webhooks a moment later.
     let asked = wait::until("the webhook in the way", PATIENCE, || async {
         let twice = spec(&[group("same", 1), group("same", 1)], json!({}));

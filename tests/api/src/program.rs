@@ -38,6 +38,14 @@ impl Program {
     /// # Errors
     /// As [`Program::operator`].
     pub async fn webhook(folder: &Path, kubeconfig: &Path, flags: &[&str]) -> Result<Self> {
+        Self::webhook_in(folder, kubeconfig, flags, &[]).await
+    }
+
+    /// Starts the webhook with further flags and environment, and waits until it is ready.
+    ///
+    /// # Errors
+    /// As [`Program::operator`].
+    pub async fn webhook_in(folder: &Path, kubeconfig: &Path, flags: &[&str], environment: &[(&str, &str)]) -> Result<Self> {
         let (metrics, health) = (free_port()?, free_port()?);
         let mut command = Command::new(binary("kuberay-webhook"));
         command
@@ -45,7 +53,8 @@ impl Program {
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
             .arg(format!("--metrics-addr=127.0.0.1:{metrics}"))
             .arg(format!("--health-probe-bind-address=127.0.0.1:{health}"))
-            .args(flags);
+            .args(flags)
+            .envs(environment.iter().copied());
         Self::start(command, &folder.join("webhook.log"), health, metrics).await
     }
 

@@ -1,6 +1,8 @@
 //! The operator's chart at a real API server: what helm installs, takes over from KubeRay's chart, gives back and removes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail by panicking")]
 
+#[path = "chart_install/helm3.rs"]
+mod helm3;
 #[path = "chart_install/kuberay.rs"]
 mod kuberay;
 #[path = "chart_install/site.rs"]
@@ -25,6 +27,7 @@ const WAYS: &[(&str, &[&str])] = &[
         r#"logging={"baseDir":"/logs","fileName":"o.log","sizeLimit":"1Gi"}"#, "crds.manage=true", r#"webhook.certificates.mode="cert-manager""#,
         r#"webhook.fleetDefaults=[{"namespaces":{"matchLabels":{"a":"b"}},"pods":{"nodeSelector":{"pool":"ray"}}}]"#,
         r#"featureGates=[{"name":"AllAlpha","enabled":true}]"#, "batchScheduler.enabled=true", "useKubernetesProxy=true",
+        r#"tracing={"endpoint":"http://collector:4318","samplingRatio":0.1,"env":[{"name":"OTEL_SERVICE_NAME","value":"x"}]}"#,
         r#"topologySpreadConstraints=[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"ScheduleAnyway"}]"#,
         r#"env=[{"name":"CLUSTER_DOMAIN","value":"x.local"}]"#, r#"labels={"team":"ray"}"#, r#"annotations={"a":"b"}"#,
     ]),

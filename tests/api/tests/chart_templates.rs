@@ -49,6 +49,8 @@ fn what_helm_or_the_schema_refuse() {
         (&[r#"batchScheduler.enabled=true"#, r#"batchScheduler.name="volcano""#], "not both"),
         (&[r#"featureGates=[{"name":"NoSuchGate","enabled":true}]"#], "featureGates"),
         (&[r#"watchNamespace=[""]"#], "watchNamespace"),
+        (&[r#"tracing.endpoint="collector:4317""#], "endpoint"),
+        (&[r#"tracing.samplingRatio=50"#], "samplingRatio"),
         (&[r#"webhook.warnOnly=[{"namespaces":{}}]"#], "rules"),
         (&[r#"webhook.fleetDefaults=[{"kinds":["Pod"]}]"#], "kinds"),
     ] {

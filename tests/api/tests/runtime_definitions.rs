@@ -11,7 +11,7 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use testcluster::api::{ApiServer, Options};
 use testcluster::local::free_port;
@@ -35,8 +35,7 @@ fn anything_goes() -> Vec<CustomResourceDefinition> {
 }
 
 fn clusters(client: &Client) -> Api<DynamicObject> {
-    let kind = GroupVersionKind::gvk("ray.io", "v1", "RayCluster");
-    Api::namespaced_with(client.clone(), "default", &ApiResource::from_gvk(&kind))
+    Api::namespaced_with(client.clone(), "default", &resource("RayCluster"))
 }
 
 async fn create(client: &Client, name: &str, spec: &Value) {
@@ -93,6 +92,77 @@ async fn runtime_an_object_that_cannot_be_read_stops_nobody() {
     told(&client, "bad-after", "ReleasedUnreadable").await;
     let left = clusters(&client).get_metadata("bad-after").await.unwrap().metadata.finalizers;
     assert_eq!(left, Some(vec!["example.com/other".to_owned()]));
+    program.terminate().await.unwrap();
+    server.stop().await.unwrap();
+}
+
+fn resource(kind: &str) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("ray.io", "v1", kind))
+}
+
+#[allow(clippy::disallowed_methods, reason = "when a tick came is for the wall clock to say")]
+fn now() -> jiff::Timestamp {
+    jiff::Timestamp::now()
+}
+
+/// A RayJob of a schedule with a field of the wrong type and a status that says that it ended: nobody knows whether that is true.
+#[tokio::test]
+async fn runtime_a_rayjob_that_cannot_be_read_counts_for_its_schedule_and_is_kept() {
+    let server = server(anything_goes()).await;
+    let client = server.client();
+    let [schedules, jobs]: [Api<DynamicObject>; 2] =
+        ["RayCronJob", "RayJob"].map(|kind| Api::namespaced_with(client.clone(), "default", &resource(kind)));
+    let make = async |api: &Api<DynamicObject>, object: Value| {
+        api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap()
+    };
+    let spec = json!({
+        "schedule": "*/5 * * * *", "suspend": true, "concurrencyPolicy": "Forbid", "successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0,
+        "jobTemplate": {
+            "entrypoint": "e", "submissionMode": "HTTPMode", "suspend": true, "shutdownAfterJobFinishes": true, "rayClusterSpec": good(),
+        },
+    });
+    let schedule =
+        make(&schedules, json!({ "apiVersion": "ray.io/v1", "kind": "RayCronJob", "metadata": { "name": "k" }, "spec": spec })).await;
+    let owner = json!([{ "apiVersion": "ray.io/v1", "kind": "RayCronJob", "name": "k", "uid": schedule.uid(), "controller": true }]);
+    for (name, status) in [("k-complete", "Complete"), ("k-failed", "Failed")] {
+        let metadata = json!({ "name": name, "labels": { "ray.io/cronjob-name": "k" }, "ownerReferences": owner });
+        make(&jobs, json!({ "apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata, "spec": { "entrypoint": 7 } })).await;
+        let ended = json!({ "status": { "jobDeploymentStatus": status, "endTime": "2024-01-01T00:00:00Z" } });
+        jobs.patch_status(name, &PatchParams::default(), &Patch::Merge(&ended)).await.unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["--enable-leader-election=false", "--feature-gates=RayCronJob=true"];
+    let program = Program::operator(folder.path(), &server.kubeconfig_path(), &flags, &[]).await.unwrap();
+    told(&client, "k-complete", "CannotBeRead").await;
+
+    // A tick has come while the operator was away.
+    let before = now() - jiff::SignedDuration::from_secs(400);
+    let last = json!({ "status": { "lastScheduleTime": format!("{before:.0}") } });
+    schedules.patch_status("k", &PatchParams::default(), &Patch::Merge(&last)).await.unwrap();
+    schedules.patch("k", &PatchParams::default(), &Patch::Merge(&json!({ "spec": { "suspend": false } }))).await.unwrap();
+    let said = || async {
+        let status = schedules.get("k").await?.data["status"].take();
+        let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+        let waits = conditions.into_iter().find(|condition| condition["reason"] == "EarlierRayJobActive");
+        Ok(waits.map(|condition| (condition["message"].as_str().unwrap_or_default().to_owned(), status["active"].clone())))
+    };
+    let (text, active) = wait::until("a word about it", PATIENCE, said).await.unwrap_or_else(|error| panic!("{error}\n{}", program.log()));
+    assert!(text.contains("which cannot be read") && text.contains("k-complete"), "{text}");
+    assert_eq!(active, json!(["k-complete", "k-failed"]));
+    told(&client, "k", "EarlierRayJobActive").await;
+    let names: Vec<String> = jobs.list(&ListParams::default()).await.unwrap().iter().map(ResourceExt::name_any).collect();
+    assert_eq!(names, ["k-complete", "k-failed"], "nothing made, nothing deleted");
+
+    // Corrected, they are what their status says: beyond the limits, and no longer in the way.
+    for name in &names {
+        let correct = json!({ "spec": { "entrypoint": "e", "submissionMode": "HTTPMode", "rayClusterSpec": good() } });
+        jobs.patch(name, &PatchParams::default(), &Patch::Merge(&correct)).await.unwrap();
+    }
+    let next = || async {
+        let names: Vec<String> = jobs.list(&ListParams::default()).await?.iter().map(ResourceExt::name_any).collect();
+        Ok((names.len() == 1 && !names[0].starts_with("k-c") && !names[0].starts_with("k-f")).then_some(()))
+    };
+    wait::until("the RayJob of the tick alone", PATIENCE, next).await.unwrap_or_else(|error| panic!("{error}\n{}", program.log()));
     program.terminate().await.unwrap();
     server.stop().await.unwrap();
 }

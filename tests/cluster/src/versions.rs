@@ -14,6 +14,8 @@ pub const CERT_MANAGER: &str = "1.21.2";
 pub const PROMETHEUS: &str = "0.316.0";
 /// CoreDNS, built with the few plugins of `build/coredns/main.go`.
 pub const COREDNS: &str = "1.15.0";
+/// Helm 3, beside the Helm 4 of the wheel below.
+pub const HELM3: &str = "3.22.0";
 /// Version of the PyPI wheel that carries kubectl and helm.
 pub const KUBECTL_WHEEL: &str = "2.2.2";
 /// Ray inside the test image; the version that the guide's manifests name.

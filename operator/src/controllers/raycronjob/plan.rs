@@ -36,6 +36,8 @@ pub struct Child {
     pub ended: Option<Timestamp>,
     /// Whether it is being deleted.
     pub going: bool,
+    /// Whether no more than its metadata can be read.
+    pub unreadable: bool,
 }
 
 impl Child {
@@ -49,6 +51,7 @@ impl Child {
             created: job.metadata.creation_timestamp.as_ref().map(|time| time.0),
             ended: status.and_then(|status| status.end_time.as_ref()).map(|time| time.0),
             going: job.metadata.deletion_timestamp.is_some(),
+            unreadable: false,
         }
     }
 
@@ -62,6 +65,7 @@ impl Child {
             created: metadata.creation_timestamp.as_ref().map(|time| time.0),
             ended: None,
             going: metadata.deletion_timestamp.is_some(),
+            unreadable: true,
         }
     }
 
@@ -127,8 +131,8 @@ enum Verdict {
     Kept,
     /// It was run now, or had been.
     Run,
-    /// It waits for an earlier RayJob.
-    Waits { tick: Timestamp, for_job: String },
+    /// It waits for an earlier RayJob, of which perhaps only the metadata can be read.
+    Waits { tick: Timestamp, for_job: String, unreadable: bool },
     /// It is too late for it.
     Late { tick: Timestamp },
 }
@@ -152,7 +156,9 @@ fn schedule(view: &View<'_>, plan: &mut Plan) -> Verdict {
     }
     let active: Vec<&Child> = view.children.iter().filter(|child| child.is_active()).collect();
     match (spec.concurrency_policy.unwrap_or_default(), active.first()) {
-        (ConcurrencyPolicy::Forbid, Some(first)) => return Verdict::Waits { tick, for_job: first.name.clone() },
+        (ConcurrencyPolicy::Forbid, Some(first)) => {
+            return Verdict::Waits { tick, for_job: first.name.clone(), unreadable: first.unreadable };
+        }
         (ConcurrencyPolicy::Replace, Some(_)) => {
             plan.delete.extend(active.iter().filter(|child| !child.going).map(|child| (child.name.clone(), child.uid.clone())));
         }
@@ -243,8 +249,9 @@ fn tell(view: &View<'_>, plan: &mut Plan, suspended: bool, verdict: &Verdict) {
         Verdict::Run => {
             set(UP_TO_DATE, true, "OnSchedule", "");
         }
-        Verdict::Waits { tick, for_job } => {
-            let text = format!("the tick of {} waits for RayJob {for_job} to end, as concurrencyPolicy is Forbid", shown(*tick));
+        Verdict::Waits { tick, for_job, unreadable } => {
+            let counts = if *unreadable { ", which cannot be read and so may still run," } else { "" };
+            let text = format!("the tick of {} waits for RayJob {for_job}{counts} to end, as concurrencyPolicy is Forbid", shown(*tick));
             if set(UP_TO_DATE, false, "EarlierRayJobActive", &text) {
                 plan.notes.push(Note::normal("EarlierRayJobActive", "Schedule", text));
             }

@@ -244,6 +244,8 @@ fn a_rayjob_that_cannot_be_read_counts_as_running() {
         let plan = world.think();
         assert_eq!((plan.create.is_some(), plan.delete.len()), (makes, deletes), "{policy}");
         assert_eq!(plan.status.active.contains(&"k-1".to_owned()), policy != "Replace", "{policy}");
+        let waits = plan.status.conditions.iter().find(|condition| condition.reason == "EarlierRayJobActive");
+        assert_eq!(waits.map(|found| found.message.contains("RayJob k-1, which cannot be read")), (policy == "Forbid").then_some(true));
     }
     // One that is going still may run.
     let mut world = World::new(json!({"concurrencyPolicy": "Forbid"})).at("2024-01-01T00:10:00Z");

@@ -1,5 +1,6 @@
 //! One namespace to install into, and one test at a time: the chart's cluster roles have fixed names.
 
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -53,6 +54,18 @@ impl Site {
         let mut command = self.server.instance().helm();
         command.current_dir(chart::workspace()).args(arguments).args(["--namespace", &self.namespace]).args(values);
         run(command, "").await
+    }
+
+    /// The same with Helm 3.
+    pub(crate) async fn helm3(&self, arguments: &[&str], values: &[&str]) -> Result<String, String> {
+        let mut command = Command::new(chart::helm3());
+        command.env("KUBECONFIG", self.kubeconfig()).current_dir(chart::workspace());
+        command.args(arguments).args(["--namespace", &self.namespace]).args(values);
+        run(command, "").await
+    }
+
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.server.kubeconfig()
     }
 
     pub(crate) async fn get(&self, kind: &str, name: &str) -> Value {

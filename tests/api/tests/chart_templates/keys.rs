@@ -44,6 +44,12 @@ fn webhook(pointer: &'static str, value: Value) -> Follows {
 fn cases() -> Vec<Case> {
     let spread = |name: &str| json!([{"topologyKey": "zone", "labelSelector": {"matchLabels":
         {"app.kubernetes.io/name": name, "app.kubernetes.io/instance": "release"}}}]);
+    let tracing = |ratio: &str| json!([
+        {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": "http://otel:4318"},
+        {"name": "OTEL_TRACES_SAMPLER", "value": "parentbased_traceidratio"},
+        {"name": "OTEL_TRACES_SAMPLER_ARG", "value": ratio},
+        {"name": "OTEL_RESOURCE_ATTRIBUTES", "value": "k8s.namespace.name=home,k8s.pod.name=$(POD_NAME)"}]);
     vec![
         case(&[r#"nameOverride="other""#], vec![operator("/spec/selector/matchLabels/app.kubernetes.io~1name", json!("other"))]),
         case(&[r#"fullnameOverride="other""#], vec![There(DEPLOYMENT, "other", true), There("ServiceAccount", "kuberay-operator", true)]),
@@ -153,6 +159,17 @@ fn cases() -> Vec<Case> {
         case(&["crds.manage=true"], vec![Argument(OPERATOR, "--manage-crds"), There("ClusterRole", "kuberay-operator-crds", true)]),
         case(&[r#"env=[{"name":"CLUSTER_DOMAIN","value":"x"}]"#], vec![
             operator("/spec/template/spec/containers/0/env", json!([{"name": "CLUSTER_DOMAIN", "value": "x"}]))]),
+        case(&[r#"tracing.endpoint="http://otel:4318""#], vec![
+            operator("/spec/template/spec/containers/0/env", tracing("1")), webhook("/spec/template/spec/containers/0/env", tracing("1"))]),
+        case(&["tracing.samplingRatio=0.01", r#"tracing.endpoint="http://otel:4318""#, r#"env=[{"name":"X","value":"y"}]"#], vec![
+            operator("/spec/template/spec/containers/0/env/3", tracing("0.01")[3].clone()),
+            operator("/spec/template/spec/containers/0/env/5", json!({"name": "X", "value": "y"})),
+            webhook("/spec/template/spec/containers/0/env", tracing("0.01"))]),
+        case(&[r#"tracing.env=[{"name":"OTEL_SERVICE_NAME","value":"mine"}]"#, r#"tracing.endpoint="http://otel:4318""#], vec![
+            operator("/spec/template/spec/containers/0/env/5", json!({"name": "OTEL_SERVICE_NAME", "value": "mine"})),
+            webhook("/spec/template/spec/containers/0/env/5", json!({"name": "OTEL_SERVICE_NAME", "value": "mine"}))]),
+        case(&["tracing.samplingRatio=0", r#"tracing.env=[{"name":"X"}]"#], vec![
+            operator("/spec/template/spec/containers/0/env", Value::Null), webhook("/spec/template/spec/containers/0/env", Value::Null)]),
         case(&[r#"resources={"limits":{"cpu":"100m"}}"#], vec![
             operator("/spec/template/spec/containers/0/resources/limits", json!({"cpu": "100m", "memory": "512Mi"}))]),
         case(&["livenessProbe.initialDelaySeconds=30"], vec![operator("/spec/template/spec/containers/0/livenessProbe", json!(
@@ -167,6 +184,8 @@ fn cases() -> Vec<Case> {
         case(&["podDisruptionBudget.enabled=true"], vec![Has("PodDisruptionBudget", OPERATOR, "/spec/maxUnavailable", json!(1))]),
         case(&[r#"podDisruptionBudget.maxUnavailable="50%""#, "podDisruptionBudget.enabled=true"], vec![Has("PodDisruptionBudget", OPERATOR, "/spec/maxUnavailable", json!("50%"))]),
         case(&["networkPolicy.enabled=true"], vec![
+            // Nothing that the programs ask others for, such as a collector of traces, is in the way.
+            Has("NetworkPolicy", OPERATOR, "/spec/policyTypes", json!(["Ingress"])), Has("NetworkPolicy", WEBHOOK, "/spec/policyTypes", json!(["Ingress"])),
             Has("NetworkPolicy", OPERATOR, "/spec/ingress", json!([{"ports": [{"port": "http"}]}, {"ports": [{"port": "health"}]}])),
             Has("NetworkPolicy", WEBHOOK, "/spec/ingress", json!([{"ports": [{"port": "https"}, {"port": "health"}]}, {"ports": [{"port": "http"}]}]))]),
         case(&[r#"networkPolicy.metricsFrom=[{"namespaceSelector":{}}]"#, "networkPolicy.enabled=true"], vec![

@@ -41,6 +41,7 @@ pub(super) const PROMETHEUS: GoProgram = GoProgram {
     tags: "remove_all_sd",
     ..program("prometheus", versions::PROMETHEUS, "github.com/prometheus/prometheus/cmd/prometheus", "prometheus")
 };
+pub(super) const HELM3: GoProgram = program("helm3", versions::HELM3, "helm.sh/helm/v3/cmd/helm", "helm");
 pub(super) const PAUSE: GoProgram = program("pause", versions::PAUSE, ".", "pause");
 
 const fn program(tool: &'static str, version: &'static str, package: &'static str, file: &'static str) -> GoProgram {
@@ -80,9 +81,12 @@ impl GoProgram {
         cache.entry(&key, self.file, progress, build).await
     }
 
-    /// Strips the program. Kubernetes's programs take their version from the linker; without it they call themselves v0.0.0.
+    /// Strips the program. Kubernetes's programs and Helm take their version from the linker; without it they do not know it.
     fn linker_flags(&self) -> String {
         let mut flags = "-s -w".to_owned();
+        if self.tool == HELM3.tool {
+            flags.push_str(&format!(" -X helm.sh/helm/v3/internal/version.version=v{}", self.version));
+        }
         if self.tool == "kubernetes" {
             let version = self.version;
             let mut parts = version.split('.');
@@ -149,6 +153,7 @@ mod tests {
             ("cert-manager", "github.com/cert-manager/cert-manager", versions::CERT_MANAGER),
             ("prometheus", "github.com/prometheus/prometheus", versions::PROMETHEUS),
             ("kubeconform", "github.com/yannh/kubeconform", versions::KUBECONFORM),
+            ("helm3", "helm.sh/helm/v3", versions::HELM3),
         ] {
             let text = fs::read_to_string(crate::fetch::sources().join(tool).join("go.mod")).unwrap();
             let want = format!("require {module} v{version}");

