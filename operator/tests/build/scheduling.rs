@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use shared::api::rayjob::SubmissionMode;
 use shared::api::{RayCluster, RayJob};
 
-use crate::fixture::{PodExt as _, cluster, head_group, head_with, limits, ray, worker_group, worker_with};
+use crate::fixture::{Edit, PodExt as _, cluster, head_group, head_with, limits, ray, worker_group, worker_with};
 
 const GANG: &str = "ray.io/gang-scheduling-enabled";
 
@@ -76,6 +76,7 @@ fn cluster_group(edit: impl FnOnce(&mut Value)) -> PodGroup<Volcano> {
     volcano(of_cluster(&cluster(edit), true, &with(Scheduler::Volcano)))
 }
 
+/// BS-4: what is asked of a scheduler by name.
 #[test]
 fn bs_2_bs_50_names() {
     let table = [
@@ -196,7 +197,7 @@ fn bs_14_rj_180_a_jobs_group_has_the_submitter_in_its_resources_alone() {
     };
     let autoscaled = |job: &mut Value| job["spec"]["rayClusterSpec"]["enableInTreeAutoscaling"] = true.into();
     let nothing = |_: &mut Value| ();
-    let table: [(&str, &dyn Fn(&mut Value), &str); 7] = [
+    let table: [(&str, Edit<'_>, &str); 7] = [
         ("K8sJobMode", &nothing, "2 cpu=2500m memory=4296Mi"),
         ("K8sJobMode", &own_template, "2 cpu=5 memory=5Gi"),
         // The defaults that the submitter will have (C-09).
@@ -297,7 +298,7 @@ fn bs_16_what_a_group_takes_from_its_owner() {
 
 #[test]
 fn bs_17_changes_name_what_differs_and_nothing_else() {
-    fn read<F: Family>(spec: Value) -> PodGroup<F> {
+    fn read<F: Family>(spec: &Value) -> PodGroup<F> {
         serde_json::from_value(json!({ "metadata": { "name": "g" }, "spec": spec })).unwrap()
     }
     let table = [
@@ -319,7 +320,7 @@ fn bs_17_changes_name_what_differs_and_nothing_else() {
         (json!({ "minMember": 1 }), json!({ "minMember": "many", "minResources": 7, "queue": [] }), json!({ "minMember": 1 })),
     ];
     for (wanted, found, change) in table {
-        let (wanted, found) = (read::<Volcano>(wanted), read::<Volcano>(found));
+        let (wanted, found) = (read::<Volcano>(&wanted), read::<Volcano>(&found));
         let change = Some(change).filter(|change| !change.is_null()).map(|change| json!({ "spec": change }));
         assert_eq!(wanted.resized(&found), change, "{found:?}");
         assert_eq!(wanted.moved(&found), None);
@@ -335,7 +336,7 @@ fn bs_17_changes_name_what_differs_and_nothing_else() {
         (json!({ "networkTopology": { "mode": "hard" } }), topology("hard", 1), json!(null)),
     ];
     for (wanted, found, change) in table {
-        let (wanted, found) = (read::<Volcano>(wanted), read::<Volcano>(found));
+        let (wanted, found) = (read::<Volcano>(&wanted), read::<Volcano>(&found));
         let change = Some(change).filter(|change| !change.is_null()).map(|change| json!({ "spec": change }));
         assert_eq!(wanted.moved(&found), change, "{found:?}");
         assert_eq!(wanted.resized(&found), None);
@@ -401,6 +402,7 @@ fn yunikorn(values: Value, edit: impl FnOnce(&mut Value)) -> (Value, Value) {
     (labels, pod.annotations())
 }
 
+/// BS-6.
 #[test]
 fn bs_31_bs_32_labels_and_the_wish_for_a_gang() {
     let (app, queue) = ("yunikorn.apache.org/app-id", "yunikorn.apache.org/queue");

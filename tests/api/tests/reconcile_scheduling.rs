@@ -7,6 +7,8 @@
 mod clusters;
 #[path = "reconcile_scheduling/jobs.rs"]
 mod jobs;
+#[path = "reconcile_scheduling/refusals.rs"]
+mod refusals;
 
 use api_tests::gang;
 use api_tests::scene::Scene;

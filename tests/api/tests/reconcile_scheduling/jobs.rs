@@ -11,15 +11,16 @@ use testcluster::wait;
 
 use super::*;
 
-struct Play {
-    scene: Scene,
-    dashboard: Dashboard,
+/// A namespace with an operator, a dashboard, and somebody who binds Pods.
+pub struct Play {
+    pub scene: Scene,
+    pub dashboard: Dashboard,
     binder: Binder,
 }
 
 impl Play {
     /// `None` where these tests cannot run.
-    async fn new(scheduler: &str, prefix: &str) -> Option<Self> {
+    pub async fn new(scheduler: &str, prefix: &str) -> Option<Self> {
         if testcluster::platform::require_linux_root().is_err() {
             eprintln!("skipped: fake Pods at addresses of this machine need root");
             return None;
@@ -31,7 +32,7 @@ impl Play {
     }
 
     /// Makes RayJob `j` on one head and one worker.
-    async fn job(&self, mode: &str, labels: Value, more: Value) {
+    pub async fn job(&self, mode: &str, labels: Value, more: Value) {
         let mut job = json!({
             "entrypoint": "python x.py", "submissionMode": mode,
             "rayClusterSpec": spec(&[asking(group("a", 1), "2")], json!({})),
@@ -42,7 +43,7 @@ impl Play {
     }
 
     /// Waits for `jobDeploymentStatus/jobStatus`.
-    async fn reaches(&self, summary: &str) -> RayJobStatus {
+    pub async fn reaches(&self, summary: &str) -> RayJobStatus {
         let jobs = self.scene.api::<RayJob>();
         let found = |status: &RayJobStatus| format!("{}/{}", status.job_deployment_status.as_str(), status.job_status);
         let probe = || async { Ok(jobs.get("j").await?.status.filter(|status| found(status) == summary)) };

@@ -19,7 +19,7 @@ pub(super) fn plan(draft: &mut Draft<'_>) {
         _ if goes_on(before) && goes_on(after) => {
             // A cluster that is gone or not ours decides by itself what becomes of the job.
             let cluster = live_cluster(draft);
-            (cluster.is_some() || makes_cluster(draft)).then(|| (cluster, true))
+            (cluster.is_some() || makes_cluster(draft)).then_some((cluster, true))
         }
         (_, State::Complete | State::Failed) => Some((live_cluster(draft), false)),
         // Everything of a try is gone; the next one begins with the next look.

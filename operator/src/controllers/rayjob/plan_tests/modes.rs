@@ -118,6 +118,12 @@ fn rj_81_a_shared_cluster_that_does_not_exist_is_waited_for() {
     assert!(plan.wake.unwrap() <= later(world.now, SignedDuration::from_secs(5)));
     world.look();
     assert_eq!(world.told("RayClusterNotFound"), 1);
+    // Somebody else's cluster that is there wakes nobody when it becomes ready.
+    world.seen.cluster = World::running("HTTPMode", json!({})).seen.cluster;
+    world.set_cluster(|cluster| (cluster.metadata.owner_references, cluster.status) = (None, None));
+    let plan = world.look();
+    assert_eq!((world.state(), world.condition("ReadyToSubmit").unwrap().1.as_str()), (State::Initializing, "ClusterNotReady"));
+    assert!(plan.wake.unwrap() <= later(world.now, SignedDuration::from_secs(5)));
 }
 
 #[test]
