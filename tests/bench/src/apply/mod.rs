@@ -1,4 +1,7 @@
-//! RayJobs applied by kubectl, without and with the webhook in the way.
+//! RayJobs applied by kubectl: without a webhook, with ours, and with one that only says yes, which is what the API server takes for
+//! asking at all.
+
+mod yes;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,6 +17,7 @@ use testcluster::progress::Progress;
 use crate::measure::{release, seconds};
 use crate::server;
 use crate::webhook::Webhook;
+use yes::Yes;
 
 /// What to measure.
 #[derive(clap::Args, Clone, Debug)]
@@ -38,20 +42,36 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let server = server::bare().await?;
     let webhook = Webhook::start(&program, folder.path()).await?;
+    let ours = Address { port: webhook.port, ca: &webhook.ca };
+    let floor_folder = tempfile::tempdir()?;
+    let yes = Yes::start(floor_folder.path()).await?;
+    let floor = Address { port: yes.port, ca: &yes.ca };
     let jobs = folder.path().join("jobs.yaml");
     std::fs::write(&jobs, manifest(options.jobs)?)?;
     println!("kubectl apply of {} RayJobs", options.jobs);
-    let (mut without, mut with) = (Vec::new(), Vec::new());
+    let (mut without, mut with, mut with_floor) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..options.rounds {
         without.push(apply(&server, &format!("without-{round}"), &jobs).await?);
-        register(&server, &webhook).await?;
+        register(&server, &ours).await?;
+        probe(&server, "the API server's use of our webhook", |admitted| !admitted).await?;
         with.push(apply(&server, &format!("with-{round}"), &jobs).await?);
+        unregister(&server).await?;
+        probe(&server, "the end of our webhook", |admitted| admitted).await?;
+        register(&server, &floor).await?;
+        probe(&server, "the API server's use of the floor", |_| yes.was_asked()).await?;
+        with_floor.push(apply(&server, &format!("floor-{round}"), &jobs).await?);
         unregister(&server).await?;
     }
     let list = |times: &[Duration]| times.iter().copied().map(seconds).collect::<Vec<_>>().join(", ");
-    println!("  without the webhook {}; with it {}", list(&without), list(&with));
+    println!("  without a webhook {}; with one that only says yes {}; with ours {}", list(&without), list(&with_floor), list(&with));
     webhook.stop().await?;
     server.stop().await
+}
+
+/// Where a webhook serves.
+struct Address<'a> {
+    port: u16,
+    ca: &'a str,
 }
 
 async fn apply(server: &ApiServer, namespace: &str, jobs: &Path) -> Result<Duration> {
@@ -65,7 +85,7 @@ async fn apply(server: &ApiServer, namespace: &str, jobs: &Path) -> Result<Durat
 }
 
 /// The chart's own webhook configurations with the webhook's address in place of its Service's.
-async fn configurations(server: &ApiServer, webhook: Option<&Webhook>) -> Result<String> {
+async fn configurations(server: &ApiServer, webhook: Option<&Address<'_>>) -> Result<String> {
     let mut helm = server.helm();
     helm.args(["template", "bench"]).arg(testcluster::work_tree().join("charts/kuberay-operator"));
     let output =
@@ -77,7 +97,7 @@ async fn configurations(server: &ApiServer, webhook: Option<&Webhook>) -> Result
         for entry in object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
             let path = entry.pointer("/clientConfig/service/path").and_then(Value::as_str).context("a webhook without a path")?;
             if let Some(webhook) = webhook {
-                let bundle = base64::engine::general_purpose::STANDARD.encode(&webhook.ca);
+                let bundle = base64::engine::general_purpose::STANDARD.encode(webhook.ca);
                 let client = json!({"url": format!("https://127.0.0.1:{}{path}", webhook.port), "caBundle": bundle});
                 *entry.get_mut("clientConfig").context("a webhook without an address")? = client;
             }
@@ -89,16 +109,18 @@ async fn configurations(server: &ApiServer, webhook: Option<&Webhook>) -> Result
     Ok(text)
 }
 
-async fn register(server: &ApiServer, webhook: &Webhook) -> Result<()> {
-    with_input(server, "create", &configurations(server, Some(webhook)).await?).await?;
-    // Until the API server asks the webhook: a job without a cluster is refused by nobody else.
-    testcluster::wait::until("the API server's use of the webhook", Duration::from_secs(20), || async {
-        let nothing = json!({"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "nothing"}, "spec": {}});
-        let api: Api<shared::api::RayJob> = Api::namespaced(server.client(), "default");
-        let dry = PostParams { dry_run: true, ..PostParams::default() };
-        Ok(api.create(&dry, &serde_json::from_value(nothing)?).await.is_err().then_some(()))
-    })
-    .await
+async fn register(server: &ApiServer, webhook: &Address<'_>) -> Result<()> {
+    with_input(server, "create", &configurations(server, Some(webhook)).await?).await
+}
+
+/// Tries to create a RayJob without a cluster, which only our webhook refuses, until the outcome is as wanted.
+async fn probe(server: &ApiServer, what: &str, wanted: impl Fn(bool) -> bool) -> Result<()> {
+    let nothing = json!({"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "nothing"}, "spec": {}});
+    let nothing: shared::api::RayJob = serde_json::from_value(nothing)?;
+    let api: Api<shared::api::RayJob> = Api::namespaced(server.client(), "default");
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    let outcome = || async { Ok(wanted(api.create(&dry, &nothing).await.is_ok()).then_some(())) };
+    testcluster::wait::until(what, Duration::from_secs(20), outcome).await
 }
 
 async fn unregister(server: &ApiServer) -> Result<()> {
