@@ -109,7 +109,8 @@ fn is_port_name(name: &str) -> bool {
 /// N-C-14: a resource by its name, and what holds of devices, of which a Pod gets whole ones or none.
 pub(super) fn examine_resource(name: &str, quantity: Quantity, path: &Path<'_>, out: &mut Findings) {
     let standard = matches!(name, "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-");
-    if !standard && !(name.contains('/') && is_qualified_name(name)) {
+    let extended = name.contains('/') && is_qualified_name(name);
+    if !(standard || extended) {
         let text = format!(
             "Kubernetes knows no resource {}: use \"cpu\", \"memory\", \"ephemeral-storage\" or a name with a domain like \"nvidia.com/gpu\"",
             Shown(name)
