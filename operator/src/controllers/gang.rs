@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kube::ResourceExt as _;
+use kube::core::ObjectMeta;
 use serde_json::json;
 use shared::labels::{OPERATOR_NAME, label};
 
@@ -109,7 +110,7 @@ where
     let Some((found, resized)) = resize(context, group, found).await? else { return Ok(Outcome::Foreign) };
     let outcome = if resized { Outcome::Changed } else { Outcome::Same };
     let Some(changes) = group.moved(&found) else { return Ok(outcome) };
-    match context.patch::<PodGroup<F>>(&found.metadata, changes).await {
+    match context.patch::<PodGroup<F>>(&any_version(&found), changes).await {
         Ok(_) => Ok(Outcome::Changed),
         Err(error) if error.refusal().is_some() => Ok(Outcome::Kept(error.to_string())),
         Err(error) => Err(error),
@@ -178,5 +179,11 @@ where
         changes.get_or_insert_with(|| json!({}))["metadata"] = metadata;
     }
     let Some(changes) = changes else { return Ok(Some((found, false))) };
-    Ok(Some((context.patch::<PodGroup<F>>(&found.metadata, changes).await?, true)))
+    let known = if unseen { found.metadata.clone() } else { any_version(&found) };
+    Ok(Some((context.patch::<PodGroup<F>>(&known, changes).await?, true)))
+}
+
+/// The group whatever its version: schedulers write into its status all the time, and what is wanted does not depend on that.
+fn any_version<F: Family>(group: &PodGroup<F>) -> ObjectMeta {
+    ObjectMeta { resource_version: None, ..group.metadata.clone() }
 }

@@ -163,7 +163,7 @@ impl Context {
     }
 
     /// Changes single fields of an object (JSON merge patch), such as finalizers, under the condition that it is still at the
-    /// version that `known` says. Returns the object now.
+    /// version that `known` says, if it says one. Returns the object now.
     ///
     /// # Errors
     /// A conflict if the object has been changed since, or any other failure of the call.
@@ -171,7 +171,9 @@ impl Context {
         let target = Target::of(known);
         if let Some(meta) = changes.as_object_mut().and_then(|all| all.entry("metadata").or_insert_with(|| json!({})).as_object_mut()) {
             meta.insert("uid".to_owned(), json!(known.uid));
-            meta.insert("resourceVersion".to_owned(), json!(known.resource_version));
+            if let Some(version) = &known.resource_version {
+                meta.insert("resourceVersion".to_owned(), json!(version));
+            }
         }
         let view: K::View = self.calls.patch::<K, _, _>(&target, None, &Patch::Merge(changes)).await?;
         Ok(self.observe::<K>(view))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api_tests::scene::{Scene, group, spec};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::ListParams;
+use kube::api::{ListParams, Patch, PatchParams};
 use operator::build::scheduling::pod_group::{Plugins, PodGroup, Volcano};
 use serde_json::{Value, json};
 use shared::api::RayCluster;
@@ -73,11 +73,24 @@ async fn reconcile_bs_10_a_group_comes_before_the_pods_and_follows_the_cluster()
     scene.run_to_ready("c").await.unwrap();
     told_once(&scene, "c", "CreatedPodGroup").await;
 
-    // Size, queue and priority follow; so does what somebody else has changed or deleted.
+    // Size, queue and priority follow, however busy the scheduler is with its status.
+    let groups = scene.api::<PodGroup<Volcano>>();
+    let busy = groups.clone();
+    let scheduler = tokio::spawn(async move {
+        for round in 0.. {
+            let status = json!({ "status": { "phase": format!("Round{round}") } });
+            let _ = busy.patch("ray-c-pg", &PatchParams::default(), &Patch::Merge(status)).await;
+        }
+    });
+    for size in 3..8 {
+        scene.patch_group("c", "replicas", json!(size)).await.unwrap();
+        group_of::<Volcano>(&scene, "ray-c-pg", size + 1).await;
+    }
     scene.patch_group("c", "replicas", json!(3)).await.unwrap();
     assert_eq!(resources(&group_of::<Volcano>(&scene, "ray-c-pg", 4).await), "cpu=6500m");
+    scheduler.abort();
+    // And so does what somebody else has changed or deleted.
     scene.patch::<RayCluster>("c", json!({ "metadata": { "labels": { "volcano.sh/queue-name": "other" } } })).await.unwrap();
-    let groups = scene.api::<PodGroup<Volcano>>();
     let moved = async || Ok((groups.get("ray-c-pg").await?.spec.queue.as_deref() == Some("other")).then_some(()));
     scene.until("the other queue", moved).await.unwrap();
     scene
@@ -94,6 +107,7 @@ async fn reconcile_bs_10_a_group_comes_before_the_pods_and_follows_the_cluster()
     scene.has_pods("c", 1, 3).await.unwrap();
     scene.run_to_ready("c").await.unwrap();
     scene.patch::<PodGroup<Volcano>>("ray-c-pg", json!({ "status": { "phase": "Running" } })).await.unwrap();
+    assert_eq!(told(&scene, "c", "FailedToUpdatePodGroup").await, 0);
     let before = at_rest(&scene).await;
     scene.kill().await.unwrap();
     scene.start_with(&["--batch-scheduler=volcano"]).await.unwrap();
