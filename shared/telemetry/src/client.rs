@@ -96,7 +96,7 @@ fn tls(settings: &Settings) -> Result<ClientConfig, String> {
         Some(file) => {
             let unusable =
                 |reason: &dyn fmt::Display| format!("the file {} named by OTEL_EXPORTER_OTLP_CERTIFICATE: {reason}", file.display());
-            let found = CertificateDer::pem_file_iter(file).and_then(|found| found.collect::<Result<Vec<_>, _>>());
+            let found = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
             let mut roots = RootCertStore::empty();
             let (usable, _) = roots.add_parsable_certificates(found.map_err(|error| unusable(&error))?);
             if usable == 0 {

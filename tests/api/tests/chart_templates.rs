@@ -51,6 +51,7 @@ fn what_helm_or_the_schema_refuse() {
         (&[r#"watchNamespace=[""]"#], "watchNamespace"),
         (&[r#"tracing.endpoint="collector:4317""#], "endpoint"),
         (&[r#"tracing.samplingRatio=50"#], "samplingRatio"),
+        (&[r#"tracing.samplingRatio="half""#], "samplingRatio"),
         (&[r#"webhook.warnOnly=[{"namespaces":{}}]"#], "rules"),
         (&[r#"webhook.fleetDefaults=[{"kinds":["Pod"]}]"#], "kinds"),
     ] {

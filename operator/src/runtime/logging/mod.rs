@@ -48,3 +48,23 @@ where
         Encoder::Console => layer.event_format(Console).boxed(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tracing_subscriber::filter::LevelFilter;
+
+    use super::*;
+
+    #[test]
+    fn spans_for_traces_do_not_exist_without_a_collector_whatever_is_logged() {
+        let options = LogOptions { level: tracing::Level::DEBUG, stdout: Encoder::Json, file: None };
+        for filter in [None, Some("trace"), Some("kuberay=trace,info"), Some("kuberay::trace=trace,info")] {
+            let log = fmt::layer().with_writer(io::sink).with_filter(levels(&options, filter)).boxed();
+            let others = fmt::layer().with_writer(io::sink).with_filter(LevelFilter::OFF).boxed();
+            tracing::subscriber::with_default(tracing_subscriber::registry().with(vec![log, others]), || {
+                assert!(tracing::info_span!(target: telemetry::TARGET, "reconcile").is_disabled(), "{filter:?}");
+                assert!(!tracing::info_span!("reconcile").is_disabled(), "{filter:?}");
+            });
+        }
+    }
+}

@@ -165,6 +165,9 @@ fn cases() -> Vec<Case> {
             operator("/spec/template/spec/containers/0/env/3", tracing("0.01")[3].clone()),
             operator("/spec/template/spec/containers/0/env/5", json!({"name": "X", "value": "y"})),
             webhook("/spec/template/spec/containers/0/env", tracing("0.01"))]),
+        // As `--set` hands it over.
+        case(&[r#"tracing.samplingRatio="0.5""#, r#"tracing.endpoint="http://otel:4318""#], vec![
+            webhook("/spec/template/spec/containers/0/env", tracing("0.5"))]),
         case(&[r#"tracing.env=[{"name":"OTEL_SERVICE_NAME","value":"mine"}]"#, r#"tracing.endpoint="http://otel:4318""#], vec![
             operator("/spec/template/spec/containers/0/env/5", json!({"name": "OTEL_SERVICE_NAME", "value": "mine"})),
             webhook("/spec/template/spec/containers/0/env/5", json!({"name": "OTEL_SERVICE_NAME", "value": "mine"}))]),
