@@ -289,10 +289,10 @@ async fn runtime_statuses_are_written_when_they_change_and_never_over_somebody_e
     assert_eq!((stored.desired_worker_replicas, stored.ready_worker_replicas), (3, 0));
 
     // Finalizers and the like.
-    let known = context.clusters.metadata(&namespace, "c").unwrap();
+    let known = context.clusters.cache().get(&namespace, "c").unwrap().meta().clone();
     context.patch::<RayCluster>(&known, json!({ "metadata": { "finalizers": ["ray.io/x"] } })).await.unwrap();
     assert!(context.patch::<RayCluster>(&known, json!({ "metadata": { "finalizers": null } })).await.unwrap_err().is_conflict());
-    let known = context.clusters.metadata(&namespace, "c").unwrap();
+    let known = context.clusters.cache().get(&namespace, "c").unwrap().meta().clone();
     assert_eq!(known.finalizers.as_deref(), Some(&["ray.io/x".to_owned()][..]));
     context.patch::<RayCluster>(&known, json!({ "metadata": { "finalizers": null } })).await.unwrap();
 }
