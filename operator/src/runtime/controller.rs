@@ -107,29 +107,23 @@ pub async fn run_controller<R: Reconciler>(
 
 /// One look at one object. Never panics: a panic in the reconciler is an outcome like others.
 async fn look<R: Reconciler>(reconciler: &R, roots: &Roots<R::Object>, queue: &Queue, key: &ObjectKey, pass: &Span) -> (Outcome, Finished) {
-    let object = match roots.get(&key.namespace, &key.name) {
-        Ok(Some(object)) => object,
-        Ok(None) => {
-            reconciler.gone(key);
-            return (Outcome::Gone, Finished::Gone);
-        }
-        // Logged by the cache. A new version of the object wakes it.
-        Err(fault) => {
-            let tended = match roots.cache().get(&key.namespace, &key.name) {
-                Some(object) => reconciler.unreadable(&object, &fault).await,
-                None => Ok(()),
-            };
-            return (
-                Outcome::Undecodable,
-                tended.map_or_else(|failure| after_failure::<R>(&failure, queue, key, pass), |()| Finished::Idle),
-            );
+    let Some(kept) = roots.cache().get(&key.namespace, &key.name) else {
+        reconciler.gone(key);
+        return (Outcome::Gone, Finished::Gone);
+    };
+    traces::generation(pass, kept.meta().generation);
+    let work = async {
+        match roots.decode(&kept) {
+            Ok(object) => reconciler.reconcile(object).await.map(|next| match next {
+                Next::OnChange => (Outcome::Success, Finished::Idle),
+                Next::After(delay) => (Outcome::RequeueAfter, Finished::Again(delay)),
+            }),
+            // A new version of the object wakes it.
+            Err(fault) => reconciler.unreadable(&kept, &fault).await.map(|()| (Outcome::Undecodable, Finished::Idle)),
         }
     };
-    traces::generation(pass, object.meta().generation);
-    let work = AssertUnwindSafe(tokio::time::timeout(RECONCILE_DEADLINE, reconciler.reconcile(object))).catch_unwind();
-    match work.await {
-        Ok(Ok(Ok(Next::OnChange))) => (Outcome::Success, Finished::Idle),
-        Ok(Ok(Ok(Next::After(delay)))) => (Outcome::RequeueAfter, Finished::Again(delay)),
+    match AssertUnwindSafe(tokio::time::timeout(RECONCILE_DEADLINE, work)).catch_unwind().await {
+        Ok(Ok(Ok(looked))) => looked,
         Ok(Ok(Err(failure))) => (Outcome::Error, after_failure::<R>(&failure, queue, key, pass)),
         Ok(Err(_)) => {
             tracing::error!(controller = R::NAME, %key, "reconciling took longer than {} s and was given up", RECONCILE_DEADLINE.as_secs());

@@ -220,7 +220,11 @@ impl<T: Root> Roots<T> {
         &self.cache
     }
 
-    fn decode(&self, object: &Lazy<T>) -> Result<Arc<T>, Undecodable> {
+    /// Decodes one of the cache's objects.
+    ///
+    /// # Errors
+    /// When it cannot be decoded. The fault is logged once for each version of the object.
+    pub fn decode(&self, object: &Lazy<T>) -> Result<Arc<T>, Undecodable> {
         object.decode().map(Arc::new).inspect_err(|fault| {
             let version = object.metadata.resource_version.clone();
             let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
