@@ -49,13 +49,10 @@ enum Command {
 #[tokio::main]
 async fn main() -> ExitCode {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let result = match Arguments::parse().command {
-        Command::Fleet(options) => fleet::run(&options).await,
-        Command::Jobs(options) => jobs::run(&options).await,
-        Command::Webhook(options) => webhook::run(&options).await,
-        Command::Apply(options) => apply::run(&options).await,
-        Command::Check(options) => offline::run(&options).await,
-        Command::All { peer_operator, peer_webhook } => all(peer_operator, peer_webhook).await,
+    // An interrupted run is dropped, and with it the programs that it has started.
+    let result = tokio::select! {
+        result = run(Arguments::parse().command) => result,
+        _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -63,6 +60,17 @@ async fn main() -> ExitCode {
             eprintln!("benchmarks: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+async fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Fleet(options) => fleet::run(&options).await,
+        Command::Jobs(options) => jobs::run(&options).await,
+        Command::Webhook(options) => webhook::run(&options).await,
+        Command::Apply(options) => apply::run(&options).await,
+        Command::Check(options) => offline::run(&options).await,
+        Command::All { peer_operator, peer_webhook } => all(peer_operator, peer_webhook).await,
     }
 }
 
