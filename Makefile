@@ -29,18 +29,18 @@ test: ## Everything: format, lints, unit, API-level and end-to-end tests.
 
 .PHONY: test-unit
 test-unit: ## Tables over pure code, and each program on its own. No cluster.
-	cargo test $(UNIT)
+	cargo test --no-fail-fast $(UNIT)
 
 .PHONY: test-api
 test-api: ## Both programs at a real API server.
 	cargo build --workspace --bins
-	cargo test -p testcluster -p api-tests
+	cargo test --no-fail-fast -p testcluster -p api-tests
 
 .PHONY: test-e2e
 test-e2e: images ## Both programs on a real node with real Ray.
 	trap '$(TESTCLUSTER) down' EXIT
 	# api-tests is named so that its dependencies are built as for `make test-api`, not a second time.
-	cargo test -p api-tests -p e2e-tests $(E2E:%=--test %) -- --test-threads=1 --nocapture
+	cargo test --no-fail-fast -p api-tests -p e2e-tests $(E2E:%=--test %) -- --test-threads=1 --nocapture
 	$(TESTCLUSTER) down
 	$(TESTCLUSTER) leftovers
 

@@ -306,10 +306,12 @@ async fn a_cron_job(scene: &Scene) {
     let spec = spec(&[group("a", 1)], json!({}));
     let job = json!({ "entrypoint": "python a.py", "rayClusterSpec": spec });
     let cron = json!({ "apiVersion": "ray.io/v1", "kind": "RayCronJob", "metadata": { "name": "n" },
-        "spec": { "schedule": "* * * * *", "jobTemplate": job } });
+        "spec": { "schedule": "* * * * *", "suspend": true, "jobTemplate": job } });
     scene.create::<RayCronJob>(cron).await.unwrap();
     let patch = Patch::Merge(json!({ "status": { "lastScheduleTime": "2020-01-01T00:00:00Z" } }));
     scene.api::<RayCronJob>().patch_status("n", &PatchParams::default(), &patch).await.unwrap();
+    // A status alone wakes nobody.
+    scene.patch::<RayCronJob>("n", json!({ "spec": { "suspend": false } })).await.unwrap();
     let jobs = scene.api::<RayJob>();
     scene.until("the job of the tick", async || Ok(jobs.list(&ListParams::default()).await?.items.pop())).await.unwrap();
     scene.delete::<RayCronJob>("n").await.unwrap();
