@@ -22,10 +22,20 @@ pub struct Record {
 
 #[derive(Default)]
 struct State {
-    /// Name and node type by uid.
-    pods: BTreeMap<String, (String, String)>,
+    /// By uid.
+    pods: BTreeMap<String, Made>,
     /// Why the record has gaps.
     broken: Option<String>,
+}
+
+/// A Pod that was made.
+#[derive(Default)]
+struct Made {
+    name: String,
+    node_type: String,
+    /// The container runtime could not start one of its containers, which happens on a machine that is short of everything. Who does
+    /// not restart containers has to make another Pod then.
+    unstarted: bool,
 }
 
 impl Record {
@@ -53,10 +63,10 @@ impl Record {
 
     /// Name and node type of every Pod, whatever became of it.
     pub fn all(&self) -> Vec<(String, String)> {
-        lock(&self.state).pods.values().cloned().collect()
+        lock(&self.state).pods.values().map(|made| (made.name.clone(), made.node_type.clone())).collect()
     }
 
-    /// How many Pods of a node type were made.
+    /// How many Pods of a node type were made, but for those that the container runtime could not start.
     ///
     /// # Errors
     /// When the record has gaps.
@@ -65,7 +75,7 @@ impl Record {
         if let Some(why) = &state.broken {
             bail!("the record of Pods broke off: {why}");
         }
-        Ok(state.pods.values().filter(|(_, kind)| kind == node_type).count())
+        Ok(state.pods.values().filter(|made| made.node_type == node_type && !made.unstarted).count())
     }
 }
 
@@ -84,14 +94,23 @@ async fn follow(pods: &Api<Pod>, mut version: String, state: &Mutex<State>) -> R
             match event {
                 WatchEvent::Added(pod) | WatchEvent::Modified(pod) | WatchEvent::Deleted(pod) => {
                     version = pod.resource_version().unwrap_or(version);
-                    let kind = pod.labels().get(NODE_TYPE).cloned().unwrap_or_default();
-                    lock(state).pods.insert(pod.uid().unwrap_or_default(), (pod.name_any(), kind));
+                    let mut state = lock(state);
+                    let made = state.pods.entry(pod.uid().unwrap_or_default()).or_default();
+                    made.name = pod.name_any();
+                    made.node_type = pod.labels().get(NODE_TYPE).cloned().unwrap_or_default();
+                    made.unstarted |= is_unstarted(&pod);
                 }
                 WatchEvent::Bookmark(mark) => version = mark.metadata.resource_version,
                 WatchEvent::Error(status) => bail!("{}", status.message),
             }
         }
     }
+}
+
+fn is_unstarted(pod: &Pod) -> bool {
+    let statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().chain(&status.init_container_statuses).flatten());
+    let mut ended = statuses.filter_map(|container| container.state.as_ref()?.terminated.as_ref());
+    ended.any(|end| end.reason.as_deref() == Some("StartError"))
 }
 
 fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
