@@ -44,15 +44,18 @@ fn pod(name: &str, cluster: &str) -> Pod {
 /// What there is: name to uid, version and cluster.
 type World = BTreeMap<String, (Option<String>, Option<String>, String)>;
 
-fn entry<K: kube::Resource>(object: &K) -> (String, (Option<String>, Option<String>, String)) {
-    let cluster = object.labels().get("ray.io/cluster").cloned().unwrap_or_default();
-    (object.name_any(), (object.uid(), object.resource_version(), cluster))
+fn entry<K: kube::Resource>(object: &K, cluster: Option<&str>) -> (String, (Option<String>, Option<String>, String)) {
+    (object.name_any(), (object.uid(), object.resource_version(), cluster.unwrap_or_default().to_owned()))
+}
+
+fn listed_entry(pod: &Pod) -> (String, (Option<String>, Option<String>, String)) {
+    entry(pod, pod.labels().get("ray.io/cluster").map(String::as_str))
 }
 
 async fn wait_equal(context: &Context, pods: &Api<Pod>) {
     let equal = wait::until("a cache that equals the API server", PATIENCE, || async {
-        let listed: World = pods.list(&ListParams::default().labels("ray.io/node-type")).await?.iter().map(entry).collect();
-        let cached: World = context.pods.all().iter().map(|pod| entry(&**pod)).collect();
+        let listed: World = pods.list(&ListParams::default().labels("ray.io/node-type")).await?.iter().map(listed_entry).collect();
+        let cached: World = context.pods.all().iter().map(|pod| entry(&**pod, pod.cluster())).collect();
         Ok((listed == cached).then_some(listed))
     });
     let world = equal.await.unwrap();
