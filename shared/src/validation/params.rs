@@ -60,15 +60,17 @@ pub(super) fn examine(params: &Value, path: &Path<'_>, out: &mut Findings) {
     }
 }
 
-/// Options of `ray start` over the versions of Ray in use, beside those judged above.
-const OPTIONS: [&str; 45] = [
+/// Options of `ray start` over the versions of Ray in use.
+const OPTIONS: [&str; 57] = [
     "address",
     "autoscaling-config",
     "block",
     "cgroup-path",
     "dashboard-agent-grpc-port",
+    "dashboard-agent-listen-port",
     "dashboard-grpc-port",
     "dashboard-host",
+    "dashboard-port",
     "disable-usage-stats",
     "enable-object-reconstruction",
     "enable-resource-isolation",
@@ -80,16 +82,25 @@ const OPTIONS: [&str; 45] = [
     "labels-file",
     "log-color",
     "log-style",
+    "max-worker-port",
+    "memory",
+    "metrics-export-port",
+    "min-worker-port",
     "no-monitor",
     "no-redirect-output",
     "node-ip-address",
     "node-manager-port",
     "node-name",
+    "num-cpus",
+    "num-gpus",
     "object-manager-port",
     "object-spilling-directory",
+    "object-store-memory",
     "plasma-directory",
     "plasma-store-socket-name",
+    "port",
     "proxy-server-url",
+    "ray-client-server-port",
     "ray-debugger-external",
     "raylet-socket-name",
     "redis-max-memory",
@@ -97,6 +108,7 @@ const OPTIONS: [&str; 45] = [
     "redis-port",
     "redis-shard-ports",
     "redis-username",
+    "resources",
     "runtime-env-agent-port",
     "storage",
     "system-config",
@@ -108,28 +120,13 @@ const OPTIONS: [&str; 45] = [
     "worker-port-list",
     "worker-setup-hook",
 ];
-/// Options whose values are judged.
-const JUDGED: [&str; 12] = [
-    "resources",
-    "num-cpus",
-    "num-gpus",
-    "memory",
-    "object-store-memory",
-    "min-worker-port",
-    "max-worker-port",
-    "port",
-    "dashboard-port",
-    "ray-client-server-port",
-    "metrics-export-port",
-    "dashboard-agent-listen-port",
-];
 
 /// W-C-15. A name that is like none may be an option of a newer Ray.
 fn warn_of_misspelling(name: &str, path: &Path<'_>, out: &mut Findings) {
     if OPTIONS.contains(&name) {
         return;
     }
-    if let Some(meant) = nearest(name, OPTIONS.into_iter().chain(JUDGED)) {
+    if let Some(meant) = nearest(name, OPTIONS.into_iter()) {
         out.warn(path, "W-C-15", format!("\"ray start\" has no option \"{name}\" and would not start: \"{meant}\" may be meant"));
     }
 }
